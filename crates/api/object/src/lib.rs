@@ -1,0 +1,21 @@
+//! What every Kubernetes object has: a key, a revision, metadata, selectors to be found by, and `Status` for errors.
+//!
+//! No I/O and no async: everything here is a value or a pure function.
+
+mod field_error;
+mod field_selector;
+mod group;
+mod label_selector;
+pub mod names;
+mod object;
+mod revision;
+mod status;
+pub mod timestamp;
+
+pub use field_error::{FieldError, FieldErrorKind};
+pub use field_selector::{FieldRequirement, FieldSelector, FieldSelectorError};
+pub use group::{GroupResource, GroupVersionKind};
+pub use label_selector::{LabelSelector, LabelSelectorError};
+pub use object::{Draft, Object, ObjectIndex};
+pub use revision::Revision;
+pub use status::{Status, StatusCause, StatusDetails};

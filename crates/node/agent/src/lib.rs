@@ -1,0 +1,1 @@
+//! The node: follows objects, keeps volumes true, runs pods.

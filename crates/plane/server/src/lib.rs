@@ -1,0 +1,1 @@
+//! Kubernetes REST over a store.

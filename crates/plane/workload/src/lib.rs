@@ -1,0 +1,1 @@
+//! Controllers: binding of pods and the namespace lifecycle.
