@@ -15,7 +15,13 @@ pub trait Strategy: Send + Sync {
     fn prepare_for_create(&self, _object: &mut Map<String, Value>) {}
 
     /// Keeps from `old` what this path may not write.
-    fn prepare_for_update(&self, _new: &mut Map<String, Value>, _old: &Map<String, Value>, _subresource: &str) {}
+    fn prepare_for_update(
+        &self,
+        _new: &mut Map<String, Value>,
+        _old: &Map<String, Value>,
+        _subresource: &str,
+    ) {
+    }
 
     /// Rules of the kind, metadata apart; none broken means valid.
     fn validate(&self, _object: &Map<String, Value>) -> Vec<FieldError> {
@@ -52,6 +58,11 @@ pub trait Strategy: Send + Sync {
 
     /// One row, a cell per column.
     fn cells(&self, object: &Map<String, Value>, now: Timestamp) -> Vec<Value>;
+
+    /// Conditions of its table row, such as `Completed` for a pod that has ended; `kubectl` may hide such rows.
+    fn row_conditions(&self, _object: &Map<String, Value>) -> Vec<Value> {
+        Vec::new()
+    }
 
     /// From the stored shape to this version's; only `events.k8s.io` differs from what it is stored as.
     fn from_stored(&self, object: Map<String, Value>) -> Map<String, Value> {

@@ -1,0 +1,34 @@
+//! CoreEvent: rules of the kind.
+
+use jiff::Timestamp;
+use serde_json::{Map, Value};
+
+use crate::{Column, Strategy, table};
+
+/// Rules of the kind.
+pub(crate) struct CoreEvent;
+
+const COLUMNS: &[Column] = &[table::NAME, table::AGE];
+
+impl Strategy for CoreEvent {
+    fn columns(&self) -> &'static [Column] {
+        COLUMNS
+    }
+
+    fn cells(&self, object: &Map<String, Value>, now: Timestamp) -> Vec<Value> {
+        vec![table::name(object), table::age(object, now)]
+    }
+}
+
+/// The same through `events.k8s.io`.
+pub(crate) struct EventsEvent;
+
+impl Strategy for EventsEvent {
+    fn columns(&self) -> &'static [Column] {
+        COLUMNS
+    }
+
+    fn cells(&self, object: &Map<String, Value>, now: Timestamp) -> Vec<Value> {
+        vec![table::name(object), table::age(object, now)]
+    }
+}

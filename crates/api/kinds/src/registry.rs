@@ -1,0 +1,222 @@
+//! Every resource the API serves.
+
+use std::{sync::LazyLock, time::Duration};
+
+use hotmap_object::GroupVersionKind;
+
+use crate::{
+    NameRule, Resource, Strategy, Subresource,
+    config_map::ConfigMap,
+    endpoints::Endpoints,
+    event::{CoreEvent, EventsEvent},
+    lease::Lease,
+    namespace::Namespace,
+    node::Node,
+    pod::Pod,
+    review::Review,
+    secret::Secret,
+    service::Service,
+    service_account::ServiceAccount,
+};
+
+/// Events are gone an hour after their last write; upstream's `--event-ttl` has the same default.
+const EVENT_TTL: Duration = Duration::from_secs(60 * 60);
+
+const ALL_VERBS: &[&str] = &[
+    "create",
+    "delete",
+    "deletecollection",
+    "get",
+    "list",
+    "patch",
+    "update",
+    "watch",
+];
+const NAMESPACE_VERBS: &[&str] = &["create", "delete", "get", "list", "patch", "update", "watch"];
+const STATUS_VERBS: &[&str] = &["get", "patch", "update"];
+const STREAM_VERBS: &[&str] = &["create", "get"];
+
+static RESOURCES: LazyLock<Vec<Resource>> = LazyLock::new(|| {
+    vec![
+        Resource {
+            short_names: &["cm"],
+            ..namespaced("", "ConfigMap", "configmaps", "configmap", &ConfigMap)
+        },
+        Resource {
+            short_names: &["ep"],
+            prefix: "/registry/services/endpoints/",
+            create_on_update: true,
+            ..namespaced("", "Endpoints", "endpoints", "endpoints", &Endpoints)
+        },
+        Resource {
+            short_names: &["ev"],
+            create_on_update: true,
+            ttl: Some(EVENT_TTL),
+            ..namespaced("", "Event", "events", "event", &CoreEvent)
+        },
+        Resource {
+            short_names: &["ns"],
+            namespaced: false,
+            verbs: NAMESPACE_VERBS,
+            subresources: NAMESPACE_SUBRESOURCES,
+            name_rule: NameRule::Label,
+            delete_returns_object: true,
+            ..namespaced("", "Namespace", "namespaces", "namespace", &Namespace)
+        },
+        Resource {
+            short_names: &["no"],
+            namespaced: false,
+            subresources: NODE_SUBRESOURCES,
+            prefix: "/registry/minions/",
+            ..namespaced("", "Node", "nodes", "node", &Node)
+        },
+        Resource {
+            short_names: &["po"],
+            categories: &["all"],
+            subresources: POD_SUBRESOURCES,
+            delete_returns_object: true,
+            has_generation: true,
+            ..namespaced("", "Pod", "pods", "pod", &Pod)
+        },
+        namespaced("", "Secret", "secrets", "secret", &Secret),
+        Resource {
+            short_names: &["sa"],
+            delete_returns_object: true,
+            ..namespaced(
+                "",
+                "ServiceAccount",
+                "serviceaccounts",
+                "serviceaccount",
+                &ServiceAccount,
+            )
+        },
+        Resource {
+            short_names: &["svc"],
+            categories: &["all"],
+            subresources: SERVICE_SUBRESOURCES,
+            prefix: "/registry/services/specs/",
+            name_rule: NameRule::Dns1035,
+            create_on_update: true,
+            delete_returns_object: true,
+            ..namespaced("", "Service", "services", "service", &Service)
+        },
+        Resource {
+            create_on_update: true,
+            update_needs_revision: true,
+            ..namespaced("coordination.k8s.io", "Lease", "leases", "lease", &Lease)
+        },
+        Resource {
+            short_names: &["ev"],
+            create_on_update: true,
+            ttl: Some(EVENT_TTL),
+            ..namespaced("events.k8s.io", "Event", "events", "event", &EventsEvent)
+        },
+        review(
+            "authentication.k8s.io",
+            "SelfSubjectReview",
+            "selfsubjectreviews",
+            "selfsubjectreview",
+        ),
+        review(
+            "authorization.k8s.io",
+            "SelfSubjectAccessReview",
+            "selfsubjectaccessreviews",
+            "selfsubjectaccessreview",
+        ),
+    ]
+});
+
+const NAMESPACE_SUBRESOURCES: &[Subresource] = &[
+    core("finalize", "Namespace", &["update"]),
+    core("status", "Namespace", STATUS_VERBS),
+];
+const NODE_SUBRESOURCES: &[Subresource] = &[core("status", "Node", STATUS_VERBS)];
+const POD_SUBRESOURCES: &[Subresource] = &[
+    core("binding", "Binding", &["create"]),
+    core("exec", "PodExecOptions", STREAM_VERBS),
+    core("log", "Pod", &["get"]),
+    core("status", "Pod", STATUS_VERBS),
+];
+const SERVICE_SUBRESOURCES: &[Subresource] = &[core("status", "Service", STATUS_VERBS)];
+
+/// All served resources: core first, then by group; within a group by plural name.
+pub fn resources() -> &'static [Resource] {
+    &RESOURCES
+}
+
+/// The resource of a URL.
+pub fn find(group: &str, version: &str, plural: &str) -> Option<&'static Resource> {
+    resources()
+        .iter()
+        .find(|one| one.group == group && one.version == version && one.plural == plural)
+}
+
+/// The resource whose objects have this `apiVersion` and `kind`.
+pub fn find_kind(group: &str, version: &str, kind: &str) -> Option<&'static Resource> {
+    resources()
+        .iter()
+        .find(|one| one.group == group && one.version == version && one.kind == kind)
+}
+
+/// What most kinds have in common; the table above overrides the rest.
+fn namespaced(
+    group: &'static str,
+    kind: &'static str,
+    plural: &'static str,
+    singular: &'static str,
+    strategy: &'static dyn Strategy,
+) -> Resource {
+    Resource {
+        group,
+        version: "v1",
+        kind,
+        plural,
+        singular,
+        short_names: &[],
+        categories: &[],
+        namespaced: true,
+        verbs: ALL_VERBS,
+        subresources: &[],
+        prefix: default_prefix(plural),
+        name_rule: NameRule::Subdomain,
+        create_on_update: false,
+        update_needs_revision: false,
+        delete_returns_object: false,
+        has_generation: false,
+        ttl: None,
+        schema: hotmap_schema::kind(group, "v1", kind).expect("the schema tables hold every served kind"),
+        strategy,
+    }
+}
+
+/// A question that is answered at once and never stored.
+fn review(group: &'static str, kind: &'static str, plural: &'static str, singular: &'static str) -> Resource {
+    Resource {
+        namespaced: false,
+        verbs: &["create"],
+        prefix: "",
+        ..namespaced(group, kind, plural, singular, &Review)
+    }
+}
+
+const fn core(name: &'static str, kind: &'static str, verbs: &'static [&'static str]) -> Subresource {
+    Subresource {
+        name,
+        kind: GroupVersionKind::fixed("", "v1", kind),
+        verbs,
+    }
+}
+
+/// The key prefix of resources that are stored under their plural name; the group is not part of it.
+fn default_prefix(plural: &str) -> &'static str {
+    match plural {
+        "configmaps" => "/registry/configmaps/",
+        "events" => "/registry/events/",
+        "leases" => "/registry/leases/",
+        "namespaces" => "/registry/namespaces/",
+        "pods" => "/registry/pods/",
+        "secrets" => "/registry/secrets/",
+        "serviceaccounts" => "/registry/serviceaccounts/",
+        _ => "",
+    }
+}
