@@ -1,0 +1,201 @@
+//! One error per operation.
+
+use std::io;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Why a runtime could not be opened. Pods that run keep running.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// Containers need root of the host: it makes mounts, namespaces and links.
+    #[error("containers need root (the effective uid is {uid}, not 0)")]
+    NotRoot {
+        /// The effective uid.
+        uid: u32,
+    },
+    /// The kernel lacks something that containers need.
+    #[error("this kernel cannot run containers: {what}")]
+    Unsupported {
+        /// What is missing.
+        what: String,
+    },
+    /// A file of the state directory could not be read or written.
+    #[error("cannot use the state directory: {}", .path.display())]
+    State {
+        /// The file or directory.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The state directory was written by a newer release.
+    #[error("{} has version {found}, newer than {supported}", .path.display())]
+    NewerState {
+        /// The file.
+        path: PathBuf,
+        /// Its version.
+        found: u32,
+        /// The newest version that this program reads.
+        supported: u32,
+    },
+    /// No pod network is free.
+    #[error("cannot choose a pod network: every /16 of 10.88.0.0 to 10.95.0.0 overlaps an address or route of this host")]
+    NoFreeNetwork,
+    /// No range of host ids is free.
+    #[error("cannot choose host ids for pods: every window is taken by another instance")]
+    NoFreeIds,
+    /// The host's network could not be read.
+    #[error("cannot read the host's links, addresses and routes")]
+    Network(#[source] io::Error),
+}
+
+/// Why a sandbox could not be made, stopped or removed.
+#[derive(Debug, thiserror::Error)]
+pub enum SandboxError {
+    /// The configuration breaks a rule.
+    #[error("{0}")]
+    Invalid(String),
+    /// A sandbox of that pod is already there.
+    #[error("pod {0} already has a sandbox")]
+    Exists(String),
+    /// The instance's window of 256 id ranges, or its network, is used up.
+    #[error("no {0} is free for another pod")]
+    Exhausted(&'static str),
+    /// A file of the sandbox could not be written or removed.
+    #[error("cannot use the sandbox's files: {}", .path.display())]
+    Files {
+        /// The file or directory.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The bridge could not be made.
+    #[error("cannot set up the pod bridge {bridge}")]
+    Bridge {
+        /// The bridge.
+        bridge: String,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The shim could not be started.
+    #[error("cannot start the pod's shim")]
+    Spawn(#[source] io::Error),
+    /// The shim started and gave up; what it had made is gone again.
+    #[error("cannot make the sandbox: {0}")]
+    Setup(String),
+    /// The shim does not answer.
+    #[error("the pod's shim does not answer")]
+    Shim(#[source] io::Error),
+    /// Processes of the pod are still there after SIGKILL; try again later.
+    #[error("processes of pod {0} did not end")]
+    StillRunning(String),
+}
+
+/// Why a container did not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// No sandbox, or one that can only be removed.
+    #[error("pod {0} has no ready sandbox")]
+    NoSandbox(String),
+    /// The configuration breaks a rule.
+    #[error("{0}")]
+    Invalid(String),
+    /// The container is privileged and this runtime refuses that.
+    #[error("privileged containers are not allowed")]
+    Privileged,
+    /// The same name runs already, or the attempt was used.
+    #[error("container {name} attempt {attempt} already exists, or {name} still runs")]
+    Exists {
+        /// The container.
+        name: String,
+        /// The attempt.
+        attempt: u32,
+    },
+    /// A mount, an identity or a file could not be made. CRI calls this a create error.
+    #[error("{0}")]
+    Setup(String),
+    /// The program could not be executed, in the words that runc and containerd use: `exec: "foo": executable file not found in
+    /// $PATH`. CRI calls this a run error; upstream reports exit code 128 and reason `StartError`.
+    #[error("{0}")]
+    Exec(String),
+    /// The shim does not answer; the container may or may not run.
+    #[error("the pod's shim does not answer")]
+    Shim(#[source] io::Error),
+}
+
+/// Why a container could not be stopped or removed.
+#[derive(Debug, thiserror::Error)]
+pub enum ContainerError {
+    /// No such sandbox.
+    #[error("pod {0} has no sandbox")]
+    NoSandbox(String),
+    /// It runs; stop it first.
+    #[error("container {0} still runs")]
+    Running(String),
+    /// The request breaks a rule.
+    #[error("{0}")]
+    Invalid(String),
+    /// The container's files could not be removed.
+    #[error("cannot remove {}", .path.display())]
+    Files {
+        /// The directory.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The shim does not answer.
+    #[error("the pod's shim does not answer")]
+    Shim(#[source] io::Error),
+}
+
+/// Why a command did not run in a container.
+#[derive(Debug, thiserror::Error)]
+pub enum ExecError {
+    /// No sandbox, or one that can only be removed.
+    #[error("pod {0} has no ready sandbox")]
+    NoSandbox(String),
+    /// No such container, or it has ended. kubectl users know the text.
+    #[error("container {0} is not running")]
+    NotRunning(String),
+    /// The request breaks a rule.
+    #[error("{0}")]
+    Invalid(String),
+    /// Joining the container failed.
+    #[error("{0}")]
+    Setup(String),
+    /// The program could not be executed, in runc's words. Upstream shows exit code 126 or 127 for these.
+    #[error("{message}")]
+    Exec {
+        /// `exec: "foo": executable file not found in $PATH` and the like.
+        message: String,
+        /// 127 when nothing of that name is there, else 126.
+        exit_code: i32,
+    },
+    /// The command took longer than it may, and was killed.
+    #[error("command timed out after {0:?}")]
+    Timeout(Duration),
+    /// More sessions than a pod may have at once.
+    #[error("too many exec sessions in pod {0}")]
+    TooMany(String),
+    /// The shim does not answer.
+    #[error("the pod's shim does not answer")]
+    Shim(#[source] io::Error),
+}
+
+/// Why an instance could not be purged; what is named is still there.
+#[derive(Debug, thiserror::Error)]
+pub enum PurgeError {
+    /// Processes are still there after SIGKILL.
+    #[error("{0} processes did not end")]
+    Processes(usize),
+    /// A link of the instance could not be removed.
+    #[error("cannot remove the instance's network links")]
+    Links(#[source] io::Error),
+    /// A file or cgroup could not be removed.
+    #[error("cannot remove {}", .path.display())]
+    Files {
+        /// The file or directory.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+}
