@@ -1,0 +1,293 @@
+//! Makes a payload appear in a directory, whole or not at all.
+//!
+//! ```text
+//!   ..2026_01_31_09_05_07.1234567890/    the files of one revision, complete before anyone can see them
+//!   ..data     ──▶ ..2026_01_31_09_05_07.1234567890     the swap is one rename onto this link
+//!   app.yaml   ──▶ ..data/app.yaml                      one link per first path element; it never changes
+//! ```
+//!
+//! Steps, in the order a watcher of the directory sees them: make and chmod the revision directory, link
+//! `..data_tmp` to it, rename that onto `..data`, add links of new keys, remove links of dropped keys, remove
+//! the old revision. Source of layout and order: Kubernetes 1.36 `pkg/volume/util/atomic_writer.go`.
+
+mod held;
+mod ownership;
+mod revision_name;
+mod staging;
+mod visible_names;
+
+#[cfg(test)]
+mod crash_tests;
+#[cfg(test)]
+mod tests;
+
+use std::io;
+use std::sync::{Arc, Mutex, PoisonError};
+
+pub use ownership::{Options, Ownership};
+pub use revision_name::{RevisionName, RevisionNames, SystemNames};
+
+use crate::directory::Directory;
+use crate::disk::Disk;
+use crate::payload::Payload;
+use held::{DataLink, holds, read_data_link};
+use staging::Staged;
+
+/// The link that names the visible revision.
+const DATA_LINK: &str = "..data";
+/// What becomes [`DATA_LINK`]; exists only between two system calls, or after a crash there.
+const STAGED_DATA_LINK: &str = "..data_tmp";
+
+/// What a write survives, beyond the death of the process, which it always does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Durability {
+    /// The process may die at any point. For volumes on tmpfs, where nothing survives a reboot anyway.
+    Process,
+    /// The machine may lose power at any point: files, directories and links are synced, in the order that
+    /// keeps `..data` whole.
+    #[default]
+    PowerLoss,
+}
+
+/// Writes payloads into one directory.
+///
+/// One directory has one writer: two writers of the same directory, in one process or in two, would take each
+/// other's revisions for leftovers. Calls on one writer are serialised.
+pub struct AtomicWriter {
+    root: Directory,
+    options: Options,
+    names: Arc<dyn RevisionNames>,
+    disk: Disk,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    /// What the last write left, as long as nothing failed since.
+    last: Option<Last>,
+    /// A sync failed after a swap: what the disk holds and what memory shows may differ from now on, so
+    /// comparing proves nothing and the next write must be a new revision.
+    suspect: bool,
+}
+
+struct Last {
+    revision: RevisionName,
+    payload: Payload,
+    /// Whether the sweep after it removed everything it found.
+    swept: bool,
+}
+
+/// A write that did what it should.
+#[derive(Debug)]
+pub struct Written {
+    /// Whether there is a new revision.
+    pub outcome: Outcome,
+    /// The visible revision: the target of `..data`.
+    pub revision: RevisionName,
+    /// Names of the payload that show something else at the top of the directory, because a file that is not
+    /// the writer's own is in the way. The file stays; the content is under `..data` only.
+    pub shadowed: Vec<String>,
+    /// What should be gone and is still there; the next write tries again. No reader is affected.
+    pub leftovers: Vec<Leftover>,
+}
+
+/// Whether a write made a new revision.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    /// `..data` names a new revision.
+    Swapped,
+    /// The visible revision holds the payload already, with its modes and owners.
+    Unchanged,
+}
+
+/// A name in the directory that could not be removed.
+#[derive(Debug)]
+pub struct Leftover {
+    /// The old link or the old revision.
+    pub name: String,
+    /// Why it is still there.
+    pub error: io::Error,
+}
+
+/// A write that did not do all it should.
+#[derive(Debug, thiserror::Error)]
+pub enum WriteError {
+    /// The old payload, if any, is still the visible one; nothing was touched.
+    #[error("cannot read {DATA_LINK}")]
+    Observe {
+        /// Why; `InvalidInput` when it is not a link.
+        source: io::Error,
+    },
+    /// The old payload is still the visible one; what was written of the new one is removed.
+    #[error("cannot stage {path:?}")]
+    Stage {
+        /// The file or directory, relative to the volume.
+        path: String,
+        /// Why.
+        source: io::Error,
+    },
+    /// The old payload is still the visible one; the new one is removed.
+    #[error("cannot swap {DATA_LINK}")]
+    Swap {
+        /// Why.
+        source: io::Error,
+    },
+    /// The new payload is the visible one through `..data`, but the link of a new name is missing.
+    #[error("cannot link {name:?}")]
+    Link {
+        /// The first path element.
+        name: String,
+        /// Why.
+        source: io::Error,
+    },
+    /// The new payload is the visible one, but may not survive a power loss.
+    #[error("cannot sync the directory")]
+    Sync {
+        /// Why.
+        source: io::Error,
+    },
+}
+
+impl WriteError {
+    /// True when readers see the new payload through `..data` in spite of the error.
+    pub fn is_published(&self) -> bool {
+        matches!(self, Self::Link { .. } | Self::Sync { .. })
+    }
+}
+
+impl AtomicWriter {
+    /// A writer for `root` that names revisions by the system's clock and random numbers.
+    pub fn new(root: Directory, options: Options) -> Self {
+        Self::with_names(root, options, Arc::new(SystemNames))
+    }
+
+    /// A writer for `root` with another source of revision names.
+    pub fn with_names(root: Directory, options: Options, names: Arc<dyn RevisionNames>) -> Self {
+        Self {
+            root,
+            options,
+            names,
+            disk: Disk::default(),
+            state: Mutex::default(),
+        }
+    }
+
+    #[cfg(test)]
+    fn with_disk(mut self, disk: Disk) -> Self {
+        self.disk = disk;
+        self
+    }
+
+    /// Makes `payload` the visible content.
+    ///
+    /// The files on disk are read for comparison once per writer; after that the writer trusts its memory as
+    /// long as `..data` names the revision it wrote. Links of keys are looked at every time.
+    ///
+    /// # Errors
+    /// [`WriteError`]; [`WriteError::is_published`] tells which payload readers see. Calling again with the same
+    /// payload finishes what is missing.
+    pub fn write(&self, payload: &Payload) -> Result<Written, WriteError> {
+        self.publish(payload, Trust::Memory)
+    }
+
+    /// Makes `payload` the visible content, comparing with what is on disk in any case: finds and mends files
+    /// that somebody else changed. For a periodic resync.
+    ///
+    /// # Errors
+    /// As [`AtomicWriter::write`].
+    pub fn verify_and_write(&self, payload: &Payload) -> Result<Written, WriteError> {
+        self.publish(payload, Trust::Disk)
+    }
+
+    fn publish(&self, payload: &Payload, trust: Trust) -> Result<Written, WriteError> {
+        // A writer that panicked left its state empty, which means "trust nothing": safe to go on with.
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let link = read_data_link(&self.root).map_err(|source| WriteError::Observe { source })?;
+        let last = state.last.take().filter(|last| link.names(&last.revision));
+        let (unchanged, remembered) = match (&last, trust) {
+            (Some(last), Trust::Memory) => (last.payload == *payload, true),
+            _ => (self.is_visible(&link, payload), false),
+        };
+        let (outcome, revision) = match link {
+            DataLink::Revision(revision) if unchanged && !state.suspect => (Outcome::Unchanged, revision),
+            _ => (Outcome::Swapped, self.swap(self.stage(payload)?)?),
+        };
+
+        // Also when unchanged: an earlier run may have stopped right after its swap.
+        let links = self.relink(payload)?;
+        let settled = outcome == Outcome::Unchanged && remembered && !links.created;
+        if self.options.durability == Durability::PowerLoss && !settled {
+            // Before the old revision goes: its removal must not reach the disk ahead of the swap.
+            self.sync(&mut state)?;
+        }
+        let swept = last.as_ref().is_some_and(|last| last.swept) && settled;
+        let leftovers = if swept {
+            Vec::new()
+        } else {
+            self.sweep(payload, &revision)
+        };
+        state.last = Some(Last {
+            revision: revision.clone(),
+            payload: payload.clone(),
+            swept: leftovers.is_empty(),
+        });
+        Ok(Written {
+            outcome,
+            revision,
+            shadowed: links.shadowed,
+            leftovers,
+        })
+    }
+
+    fn is_visible(&self, link: &DataLink, payload: &Payload) -> bool {
+        match link {
+            DataLink::Revision(revision) => holds(&self.root, revision, payload, &self.options),
+            DataLink::Missing | DataLink::Foreign => false,
+        }
+    }
+
+    /// The one moment of change: a rename onto `..data`.
+    fn swap(&self, staged: Staged) -> Result<RevisionName, WriteError> {
+        match self.rename_onto_data(staged.name()) {
+            Ok(()) => Ok(staged.into_name()),
+            Err(source) => {
+                // Best effort: what `..data` does not name is invisible, and the next write sweeps it.
+                let _ = self.disk.unlink(&self.root, STAGED_DATA_LINK);
+                self.discard(staged);
+                Err(WriteError::Swap { source })
+            }
+        }
+    }
+
+    fn rename_onto_data(&self, revision: &RevisionName) -> io::Result<()> {
+        let linked = self.create_link(revision.as_str(), STAGED_DATA_LINK);
+        if linked
+            .as_ref()
+            .is_err_and(|error| error.kind() == io::ErrorKind::AlreadyExists)
+        {
+            // An earlier run died between link and rename.
+            self.remove_reserved(STAGED_DATA_LINK)?;
+            self.create_link(revision.as_str(), STAGED_DATA_LINK)?;
+        } else {
+            linked?;
+        }
+        if self.options.durability == Durability::PowerLoss {
+            self.disk.sync(&self.root)?;
+        }
+        // Rename over the old link, never remove and re-create: a reader must not find `..data` missing.
+        self.disk.rename(&self.root, STAGED_DATA_LINK, DATA_LINK)
+    }
+
+    fn sync(&self, state: &mut State) -> Result<(), WriteError> {
+        let synced = self.disk.sync(&self.root);
+        state.suspect = synced.is_err();
+        synced.map_err(|source| WriteError::Sync { source })
+    }
+}
+
+/// What a write may believe without looking.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Trust {
+    Memory,
+    Disk,
+}
