@@ -1,0 +1,90 @@
+//! From a stored value to an object, and the shortcut for values this process has just encoded.
+
+use std::sync::{Arc, OnceLock};
+
+use bytes::Bytes;
+use hotmap_kinds::Resource;
+use hotmap_object::{Draft, GroupVersionKind, Object, Revision};
+use hotmap_schema::{WireError, decode_protobuf, envelope};
+use hotmap_store::Memo;
+use serde_json::{Map, Value};
+
+/// Why a stored value is no object. Values are never part of the text: they may be secret.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum DecodeError {
+    /// Neither envelope nor message can be read.
+    #[error("not a protobuf object: {0}")]
+    Wire(#[from] WireError),
+    /// The envelope names a type that does not belong under this key.
+    #[error("a {found} is stored where a {expected} belongs")]
+    Kind {
+        /// What the envelope says.
+        found: String,
+        /// What the key prefix says.
+        expected: &'static str,
+    },
+}
+
+/// An encoded object on its way into the store. It gets its revision once, from whoever asks first: the writer that
+/// answers its client or the feed that caches it.
+pub(crate) struct Prepared {
+    draft: Draft,
+    object: OnceLock<Arc<Object>>,
+}
+
+impl Prepared {
+    pub(crate) fn new(draft: Draft) -> Arc<Self> {
+        Arc::new(Self {
+            draft,
+            object: OnceLock::new(),
+        })
+    }
+
+    /// The object as of the one revision it was committed at.
+    pub(crate) fn at(&self, revision: Revision) -> Arc<Object> {
+        let object = self.object.get_or_init(|| Arc::new(self.draft.at(revision)));
+        debug_assert_eq!(object.revision(), revision, "a write commits once");
+        object.clone()
+    }
+
+    /// The object without a revision.
+    pub(crate) fn draft(&self) -> &Draft {
+        &self.draft
+    }
+}
+
+/// The draft of an object in its stored shape.
+pub(crate) fn draft(resource: &Resource, object: &Map<String, Value>) -> Draft {
+    Draft::new(object, resource.strategy.field_values(object))
+}
+
+/// An object as of `revision`: from the writer's own encoding where it was handed along, else from the stored bytes.
+pub(super) fn object(
+    resource: &Resource,
+    value: &Bytes,
+    memo: Option<Memo>,
+    revision: Revision,
+) -> Result<Arc<Object>, DecodeError> {
+    if let Some(prepared) = memo.and_then(|memo| memo.downcast::<Prepared>().ok()) {
+        return Ok(prepared.at(revision));
+    }
+    let object = decode(resource, value)?;
+    Ok(Arc::new(draft(resource, &object).at(revision)))
+}
+
+fn decode(resource: &Resource, value: &[u8]) -> Result<Map<String, Value>, DecodeError> {
+    let unknown = envelope::unwrap(value)?;
+    let found = GroupVersionKind::parse(unknown.api_version, unknown.kind);
+    if found.kind != resource.kind {
+        return Err(DecodeError::Kind {
+            found: unknown.kind.to_owned(),
+            expected: resource.kind,
+        });
+    }
+    let Value::Object(mut object) = decode_protobuf(resource.schema.message, unknown.raw)? else {
+        unreachable!("a message decodes to an object");
+    };
+    object.insert("kind".to_owned(), resource.kind.into());
+    object.insert("apiVersion".to_owned(), resource.gvk().api_version().into());
+    Ok(object)
+}

@@ -1,0 +1,330 @@
+//! The objects of one resource as they are, and as they were a short while ago.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    ops::{Bound, ControlFlow},
+    sync::Arc,
+};
+
+use hotmap_kinds::Resource;
+use hotmap_object::{Object, ObjectIndex, Revision};
+use parking_lot::RwLock;
+use tokio::sync::Notify;
+
+use super::{
+    CachedEvent, Lagged, Subscription,
+    lane::Lane,
+};
+
+/// Newest events that keep their shared encodings: a watcher that keeps up is never this far behind, and older frames
+/// would hold a second copy of the history.
+const WARM_EVENTS: usize = 512;
+
+/// The objects of one key prefix.
+pub(crate) struct ResourceCache {
+    resource: &'static Resource,
+    state: RwLock<State>,
+}
+
+struct State {
+    objects: BTreeMap<Arc<str>, Arc<Object>>,
+    lane: Lane,
+    /// The lanes of objects that are watched by name.
+    named: HashMap<Arc<str>, NamedLane>,
+}
+
+struct NamedLane {
+    lane: Lane,
+    watchers: usize,
+}
+
+/// Which objects a list wants.
+pub(crate) struct Selection<'a> {
+    /// The first key, prefix included where there is one; empty: from the beginning.
+    pub(crate) start: &'a str,
+    /// Only keys with this beginning: `namespace/`, or empty.
+    pub(crate) prefix: &'a str,
+    /// The one key wanted.
+    pub(crate) key: Option<&'a str>,
+    /// Most objects to return; `None`: all.
+    pub(crate) limit: Option<usize>,
+    pub(crate) matches: &'a (dyn Fn(&ObjectIndex) -> bool + Sync),
+}
+
+/// What a list found.
+#[derive(Debug)]
+pub(crate) struct Page {
+    pub(crate) items: Vec<Arc<Object>>,
+    /// The revision at which this is the truth.
+    pub(crate) revision: Revision,
+    /// Matching objects beyond the limit.
+    pub(crate) remaining: usize,
+    /// The key of the last item; what a continue token is made of.
+    pub(crate) last_key: Option<Arc<str>>,
+}
+
+impl ResourceCache {
+    pub(super) fn new(resource: &'static Resource) -> Self {
+        let state = State {
+            objects: BTreeMap::new(),
+            lane: Lane::new(Revision::ZERO),
+            named: HashMap::new(),
+        };
+        Self {
+            resource,
+            state: RwLock::new(state),
+        }
+    }
+
+    /// The resource whose shape is stored.
+    pub(crate) fn resource(&self) -> &'static Resource {
+        self.resource
+    }
+
+    /// The key prefix.
+    pub(crate) fn prefix(&self) -> &'static str {
+        self.resource.prefix
+    }
+
+    /// One object; `key` is without the prefix.
+    pub(crate) fn get(&self, key: &str) -> Option<Arc<Object>> {
+        self.state.read().objects.get(key).cloned()
+    }
+
+    /// The selected objects, as they are. `applied` is the cache's revision, read before.
+    pub(crate) fn list(&self, selection: &Selection<'_>, applied: Revision) -> Page {
+        let state = self.state.read();
+        let mut page = Page::at(state.revision(applied));
+        let no_overlay = BTreeMap::new();
+        state.visit(selection, &no_overlay, |key, object| page.take(selection, key, object));
+        page
+    }
+
+    /// The selected objects as they were at `revision`, which the cache must have reached.
+    ///
+    /// # Errors
+    ///
+    /// [`Lagged`] if the ring does not reach back so far.
+    pub(crate) fn list_at(&self, selection: &Selection<'_>, revision: Revision) -> Result<Page, Lagged> {
+        let state = self.state.read();
+        if revision < state.lane.floor() {
+            return Err(Lagged {
+                oldest: state.lane.floor(),
+            });
+        }
+        let mut overlay: BTreeMap<&str, Option<&Arc<Object>>> = BTreeMap::new();
+        for event in state.lane.after(revision) {
+            // The first change after the revision knows what the key held at it.
+            overlay.entry(&event.key).or_insert(event.previous.as_ref());
+        }
+        let mut page = Page::at(revision);
+        state.visit(selection, &overlay, |key, object| page.take(selection, key, object));
+        Ok(page)
+    }
+
+    /// The selected objects as they are, and a place right behind them in the stream of changes.
+    pub(crate) fn list_and_subscribe(self: &Arc<Self>, selection: &Selection<'_>, applied: Revision) -> (Page, Subscription) {
+        let mut state = self.state.write();
+        let mut page = Page::at(state.revision(applied));
+        state.visit(selection, &BTreeMap::new(), |key, object| page.take(selection, key, object));
+        let subscription = self.subscribe_in(&mut state, selection.key, page.revision);
+        (page, subscription)
+    }
+
+    /// A place behind the changes up to `revision`. With `key`, only that object's changes.
+    ///
+    /// # Errors
+    ///
+    /// [`Lagged`] if the ring does not reach back so far.
+    pub(crate) fn subscribe(self: &Arc<Self>, key: Option<&str>, revision: Revision) -> Result<Subscription, Lagged> {
+        let mut state = self.state.write();
+        let oldest = state.lane.floor();
+        let named = key.and_then(|key| state.named.get(key));
+        if revision < oldest && named.is_none_or(|named| revision < named.lane.floor()) {
+            return Err(Lagged { oldest });
+        }
+        Ok(self.subscribe_in(&mut state, key, revision))
+    }
+
+    fn subscribe_in(self: &Arc<Self>, state: &mut State, key: Option<&str>, revision: Revision) -> Subscription {
+        let Some(key) = key else {
+            let cursor = state.lane.cursor_after(revision);
+            return Subscription::new(self.clone(), None, cursor, state.lane.changed.clone());
+        };
+        let key: Arc<str> = key.into();
+        let end = state.revision(revision);
+        let named = state.named.entry(key.clone()).or_insert_with(|| NamedLane {
+            lane: Lane::new(end),
+            watchers: 0,
+        });
+        named.watchers += 1;
+        if revision < named.lane.floor() {
+            let begun = named.lane.floor();
+            let missed = state.lane.after(revision).take_while(|event| event.revision <= begun);
+            let missed = missed.filter(|event| *event.key == *key).cloned().collect();
+            named.lane.reach_back(revision, missed);
+        }
+        let cursor = named.lane.cursor_after(revision);
+        let changed = named.lane.changed.clone();
+        Subscription::new(self.clone(), Some(key), cursor, changed)
+    }
+
+    pub(super) fn unsubscribe(&self, key: &str) {
+        let mut state = self.state.write();
+        if let Some(named) = state.named.get_mut(key) {
+            named.watchers -= 1;
+            if named.watchers == 0 {
+                state.named.remove(key);
+            }
+        }
+    }
+
+    pub(super) fn with_lane<T>(&self, key: Option<&str>, read: impl FnOnce(&Lane) -> T) -> T {
+        let state = self.state.read();
+        match key {
+            None => read(&state.lane),
+            Some(key) => read(&state.named.get(key).expect("a subscription keeps its lane").lane),
+        }
+    }
+
+    /// Applies changes in order. Answers with the bytes each adds to the history; those to wake are appended to `wake`.
+    pub(super) fn apply(
+        &self,
+        changes: impl IntoIterator<Item = (Revision, Arc<str>, Option<Arc<Object>>)>,
+        wake: &mut Vec<Arc<Notify>>,
+    ) -> Vec<(Revision, usize)> {
+        let mut state = self.state.write();
+        let mut sizes = Vec::new();
+        for (revision, key, object) in changes {
+            let previous = match &object {
+                Some(object) => state.objects.insert(key.clone(), object.clone()),
+                None => state.objects.remove(&*key),
+            };
+            if object.is_none() && previous.is_none() {
+                // Gone is what could not be decoded: nobody has ever seen it.
+                continue;
+            }
+            let event = Arc::new(CachedEvent::new(revision, key, object, previous));
+            sizes.push((revision, event.history_bytes()));
+            state.record(event, wake);
+        }
+        if !sizes.is_empty() {
+            wake.push(state.lane.changed.clone());
+        }
+        sizes
+    }
+
+    /// Drops the oldest change, which happened at `revision`.
+    pub(super) fn forget(&self, revision: Revision) {
+        let mut state = self.state.write();
+        let State { lane, named, .. } = &mut *state;
+        let forgotten = lane.after(Revision::ZERO).take_while(|event| event.revision <= revision);
+        for event in forgotten {
+            if let Some(named) = named.get_mut(&event.key) {
+                named.lane.forget(event.revision);
+            }
+        }
+        lane.forget(revision);
+    }
+
+    /// Starts over with these objects; `history` is what led there, complete after `floor`.
+    pub(super) fn reset(&self, objects: BTreeMap<Arc<str>, Arc<Object>>, history: Vec<CachedEvent>, floor: Revision) -> Vec<(Revision, usize)> {
+        let mut state = self.state.write();
+        state.objects = objects;
+        state.lane.reset(floor);
+        let sizes = history.iter().map(|event| (event.revision, event.history_bytes())).collect();
+        for event in history {
+            event.forget_frames();
+            state.lane.push(Arc::new(event));
+        }
+        for named in state.named.values_mut() {
+            named.lane.reset(floor);
+            named.lane.changed.notify_waiters();
+        }
+        state.lane.changed.notify_waiters();
+        sizes
+    }
+}
+
+impl State {
+    /// The revision at which the objects are the truth, given that everything up to `applied` has been applied: changes
+    /// of this resource may be ahead of the others'.
+    fn revision(&self, applied: Revision) -> Revision {
+        self.lane.last_revision().map_or(applied, |last| last.max(applied))
+    }
+
+    fn record(&mut self, event: Arc<CachedEvent>, wake: &mut Vec<Arc<Notify>>) {
+        if let Some(named) = self.named.get_mut(&event.key) {
+            named.lane.push(event.clone());
+            wake.push(named.lane.changed.clone());
+        }
+        self.lane.push(event);
+        if let Some(cold) = self.lane.from_end(WARM_EVENTS) {
+            cold.forget_frames();
+        }
+    }
+
+    /// Walks the selected keys in order, with `overlay` in place of what the map holds (`None`: not there).
+    fn visit<'s>(
+        &'s self,
+        selection: &Selection<'_>,
+        overlay: &BTreeMap<&'s str, Option<&'s Arc<Object>>>,
+        mut visitor: impl FnMut(&'s str, &'s Arc<Object>) -> ControlFlow<()>,
+    ) {
+        let start = selection.key.unwrap_or(selection.start.max(selection.prefix));
+        let range = (Bound::Included(start), Bound::Unbounded);
+        let inside = |key: &str| match selection.key {
+            Some(wanted) => key == wanted,
+            None => key.starts_with(selection.prefix),
+        };
+        let mut now = self.objects.range::<str, _>(range).map(|(key, object)| (&**key, object)).peekable();
+        let mut then = overlay.range::<str, _>(range).map(|(key, object)| (*key, *object)).peekable();
+        loop {
+            let next = match (now.peek(), then.peek()) {
+                (None, None) => return,
+                (Some((key, _)), Some((overlaid, _))) if overlaid == key => {
+                    now.next();
+                    then.next()
+                }
+                (Some((key, _)), Some((overlaid, _))) if overlaid < key => then.next(),
+                (None, Some(_)) => then.next(),
+                (Some(_), _) => now.next().map(|(key, object)| (key, Some(object))),
+            };
+            let (key, object) = next.expect("peeked");
+            if !inside(key) {
+                return;
+            }
+            if let Some(object) = object
+                && visitor(key, object).is_break()
+            {
+                return;
+            }
+        }
+    }
+}
+
+impl Page {
+    fn at(revision: Revision) -> Self {
+        Self {
+            items: Vec::new(),
+            revision,
+            remaining: 0,
+            last_key: None,
+        }
+    }
+
+    fn take(&mut self, selection: &Selection<'_>, key: &str, object: &Arc<Object>) -> ControlFlow<()> {
+        if !(selection.matches)(object.index()) {
+            return ControlFlow::Continue(());
+        }
+        if selection.limit.is_some_and(|limit| self.items.len() >= limit) {
+            self.remaining += 1;
+            return ControlFlow::Continue(());
+        }
+        self.items.push(object.clone());
+        if selection.limit == Some(self.items.len()) {
+            self.last_key = Some(key.into());
+        }
+        ControlFlow::Continue(())
+    }
+}
