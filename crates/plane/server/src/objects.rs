@@ -1,42 +1,177 @@
 //! The objects behind the front: what every verb does to them.
+//!
+//! ```text
+//!   get, list, watch ◀──────────────── Cache ◀── feed ──┐
+//!                                        │              │
+//!   create, update, patch, delete ──▶ decide on the   Store
+//!                                     current state ──▶ commit; a lost race decides again
+//! ```
+
+mod binding;
+mod body;
+mod bootstrap;
+mod continue_token;
+mod create;
+mod delete;
+mod metadata;
+mod options;
+mod patch;
+mod pod_references;
+mod read;
+mod rendering;
+mod selector;
+mod transaction;
+mod update;
+mod watch;
+
 
 use std::sync::Arc;
 
-use hotmap_object::Status;
+use hotmap_kinds::Resource;
+use hotmap_object::{Revision, Status};
 use hotmap_store::{Store, StoreError};
+use jiff::Timestamp;
+use tokio_util::task::AbortOnDropHandle;
+use tracing::error;
 
 use crate::{
     answer::Answer,
-    authorization::references::{PodReferences, Referenced},
-    request::ApiRequest,
+    cache::{Cache, HistoryLimits, ResourceCache},
+    request::{ApiRequest, Verb},
 };
+use pod_references::PodReferenceIndex;
+
+/// Where the time comes from.
+pub(crate) type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 
 /// Everything that is stored, cached, and how it is read and written.
-pub(crate) struct Objects {}
+pub(crate) struct Objects {
+    store: Arc<dyn Store>,
+    cache: Arc<Cache>,
+    clock: Clock,
+    pod_references: PodReferenceIndex,
+    feed: AbortOnDropHandle<()>,
+}
 
 impl Objects {
-    /// Starts the caches. Comes back before they are warm; `is_synced` tells.
-    pub(crate) async fn start(_store: Arc<dyn Store>) -> Result<Arc<Self>, StoreError> {
-        Ok(Arc::new(Self {}))
+    /// Reads everything that is stored; comes back with warm caches, which follow the store until this is dropped.
+    ///
+    /// # Errors
+    ///
+    /// What the store answers when it cannot be read.
+    pub(crate) async fn start(store: Arc<dyn Store>) -> Result<Arc<Self>, StoreError> {
+        Self::start_with(store, Arc::new(Timestamp::now), HistoryLimits::default()).await
     }
 
-    /// Whether every cache has seen the state of the store at start.
+    /// The same with another clock and other limits.
+    ///
+    /// # Errors
+    ///
+    /// As [`Objects::start`].
+    pub(crate) async fn start_with(
+        store: Arc<dyn Store>,
+        clock: Clock,
+        limits: HistoryLimits,
+    ) -> Result<Arc<Self>, StoreError> {
+        let (cache, feed) = Cache::load(store.clone(), limits).await?;
+        let feed = tokio::spawn(async move {
+            let error = feed.run().await;
+            error!(%error, "the cache no longer follows the store");
+        });
+        Ok(Arc::new(Self {
+            store,
+            cache,
+            clock,
+            pod_references: PodReferenceIndex::default(),
+            feed: AbortOnDropHandle::new(feed),
+        }))
+    }
+
+    /// Whether the caches follow the store.
     pub(crate) fn is_synced(&self) -> bool {
-        false
+        !self.feed.is_finished()
     }
 
-    /// Does what the request asks. The front bounds its time; a dropped future stops waiting.
-    pub(crate) async fn handle(&self, _request: ApiRequest) -> Result<Answer, Status> {
-        Err(Status::internal("no objects are served"))
+    /// Every change up to this revision is shown.
+    pub(crate) fn revision(&self) -> Revision {
+        self.cache.revision()
+    }
+
+    /// Does what the request asks. The front bounds its time; a dropped future stops waiting, a write that the store
+    /// has been handed may still happen.
+    ///
+    /// # Errors
+    ///
+    /// Every failure is a `Status` for the client; causes inside the store go to the log.
+    pub(crate) async fn handle(&self, request: ApiRequest) -> Result<Answer, Status> {
+        match (request.verb, request.subresource_name()) {
+            (Verb::Get, _) => self.get(&request).await,
+            (Verb::List, _) => self.list(&request).await,
+            (Verb::Watch, _) => self.watch(&request).await,
+            (Verb::Create, "") => self.create(&request).await,
+            (Verb::Create, "binding") => self.bind(&request).await,
+            (Verb::Update, _) => self.update(&request).await,
+            (Verb::Patch, _) => self.patch(&request).await,
+            (Verb::Delete, "") => self.delete(&request).await,
+            (Verb::DeleteCollection, "") => self.delete_collection(&request).await,
+            (verb, _) => Err(Status::method_not_supported(&request.resource.group_resource(), verb.as_str())),
+        }
+    }
+
+    fn now(&self) -> Timestamp {
+        (self.clock)()
+    }
+
+    fn cache_of(&self, resource: &Resource) -> Result<&Arc<ResourceCache>, Status> {
+        self.cache
+            .of(resource)
+            .ok_or_else(|| Status::internal(format!("{} are not stored", resource.group_resource())))
     }
 }
 
-impl PodReferences for Objects {
-    fn node_refers_to(&self, _node: &str, _kind: Referenced, _namespace: &str, _name: &str) -> bool {
-        false
+/// The one object a request is about.
+#[derive(Clone)]
+struct Target {
+    resource: &'static Resource,
+    subresource: &'static str,
+    /// Empty for cluster-scoped kinds.
+    namespace: String,
+    /// Empty while a name is yet to be generated.
+    name: String,
+    /// Key without the resource's prefix.
+    key: String,
+}
+
+impl Target {
+    /// # Errors
+    ///
+    /// 400 for a request that names no object.
+    fn of(request: &ApiRequest) -> Result<Self, Status> {
+        let name = request.name.clone().ok_or_else(|| Status::bad_request("name must be provided"))?;
+        let namespace = request.namespace.clone().unwrap_or_default();
+        Ok(Self::new(request.resource, request.subresource_name(), namespace, name))
     }
 
-    fn node_of(&self, _namespace: &str, _pod: &str) -> Option<String> {
-        None
+    fn new(resource: &'static Resource, subresource: &'static str, namespace: String, name: String) -> Self {
+        let namespace = if resource.namespaced { namespace } else { String::new() };
+        let key = match namespace.as_str() {
+            "" => name.clone(),
+            namespace => format!("{namespace}/{name}"),
+        };
+        Self {
+            resource,
+            subresource,
+            namespace,
+            name,
+            key,
+        }
+    }
+
+    fn store_key(&self) -> String {
+        format!("{}{}", self.resource.prefix, self.key)
+    }
+
+    fn not_found(&self) -> Status {
+        Status::not_found(&self.resource.group_resource(), &self.name)
     }
 }
