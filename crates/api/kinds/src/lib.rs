@@ -1,24 +1,36 @@
 //! What each served kind means: its names and verbs, its defaults, its rules and its table columns.
 //!
-//! Pure functions over JSON objects; HTTP and storage are the server's.
+//! Pure functions over JSON objects; HTTP and storage are the server's. An object that the schema has not checked may
+//! give nonsense answers here, but never a panic: what has the wrong type reads as absent.
 
 mod config_map;
 mod endpoints;
 mod event;
 mod fields;
 mod lease;
+mod metadata;
 mod namespace;
 mod node;
 mod pod;
+#[cfg(test)]
+mod properties;
+mod quantity;
 mod registry;
 mod resource;
 mod review;
+mod rules;
 mod secret;
 mod service;
 mod service_account;
 mod strategy;
 mod table;
+#[cfg(test)]
+mod testing;
+mod write;
 
+pub use metadata::{drop_duplicate_owners, validate_metadata, validate_metadata_update};
+pub use pod::{BindError, bind, validate_binding};
 pub use registry::{find, find_kind, resources};
 pub use resource::{NameRule, Resource, Subresource};
 pub use strategy::{Column, Strategy};
+pub use write::{validate_create, validate_update};

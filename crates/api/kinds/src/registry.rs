@@ -50,6 +50,7 @@ static RESOURCES: LazyLock<Vec<Resource>> = LazyLock::new(|| {
         },
         Resource {
             short_names: &["ev"],
+            name_rule: NameRule::PathSegment,
             create_on_update: true,
             ttl: Some(EVENT_TTL),
             ..namespaced("", "Event", "events", "event", &CoreEvent)
@@ -218,5 +219,70 @@ fn default_prefix(plural: &str) -> &'static str {
         "secrets" => "/registry/secrets/",
         "serviceaccounts" => "/registry/serviceaccounts/",
         _ => "",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Map;
+
+    use super::*;
+
+    #[test]
+    fn every_resource_is_found_by_its_names() {
+        for one in resources() {
+            let found = find(one.group, one.version, one.plural).expect(one.plural);
+            assert!(std::ptr::eq(found, one), "{} is there twice", one.plural);
+            let found = find_kind(one.group, one.version, one.kind).expect(one.kind);
+            assert!(std::ptr::eq(found, one), "{} is there twice", one.kind);
+            assert_eq!((one.schema.group, one.schema.kind), (one.group, one.kind));
+        }
+        assert!(find("apps", "v1", "deployments").is_none());
+        assert!(find_kind("", "v1", "Binding").is_none());
+    }
+
+    #[test]
+    fn verbs_are_sorted_as_discovery_wants_them() {
+        for one in resources() {
+            assert!(one.verbs.is_sorted(), "{}", one.plural);
+            assert!(
+                one.subresources.is_sorted_by_key(|sub| sub.name),
+                "{}",
+                one.plural
+            );
+            for sub in one.subresources {
+                assert!(sub.verbs.is_sorted(), "{}/{}", one.plural, sub.name);
+                let of = &sub.kind;
+                let schema = hotmap_schema::kind(&of.group, &of.version, &of.kind);
+                assert!(schema.is_some(), "{}/{}", one.plural, sub.name);
+            }
+        }
+    }
+
+    #[test]
+    fn keys_in_the_store_are_upstreams() {
+        for (group, plural, prefix) in [
+            ("", "nodes", "/registry/minions/"),
+            ("", "services", "/registry/services/specs/"),
+            ("", "endpoints", "/registry/services/endpoints/"),
+            ("", "configmaps", "/registry/configmaps/"),
+            ("coordination.k8s.io", "leases", "/registry/leases/"),
+            ("", "events", "/registry/events/"),
+            ("events.k8s.io", "events", "/registry/events/"),
+            ("authentication.k8s.io", "selfsubjectreviews", ""),
+        ] {
+            let found = find(group, "v1", plural).expect(plural);
+            assert_eq!(found.prefix, prefix, "{plural}");
+            assert_eq!(found.verbs.contains(&"get"), !prefix.is_empty(), "{plural}");
+        }
+    }
+
+    #[test]
+    fn rows_fit_their_columns() {
+        let now = "2026-01-01T00:00:00Z".parse().expect("a time");
+        for one in resources() {
+            let cells = one.strategy.cells(&Map::new(), now);
+            assert_eq!(cells.len(), one.strategy.columns().len(), "{}", one.plural);
+        }
     }
 }

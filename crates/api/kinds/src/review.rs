@@ -1,18 +1,16 @@
-//! Review: rules of the kind.
+//! Reviews: questions that the server answers at once; they have no rules of their own and are never listed.
 
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 
 use crate::{Column, Strategy, table};
 
-/// Rules of the kind.
+/// The rules of reviews.
 pub(crate) struct Review;
-
-const COLUMNS: &[Column] = &[table::NAME, table::AGE];
 
 impl Strategy for Review {
     fn columns(&self) -> &'static [Column] {
-        COLUMNS
+        &[table::NAME, table::AGE]
     }
 
     fn cells(&self, object: &Map<String, Value>, now: Timestamp) -> Vec<Value> {

@@ -1,21 +1,59 @@
-//! ServiceAccount: rules of the kind.
+//! ServiceAccount: a name for pods to run as.
+//!
+//! Rules follow `pkg/registry/core/serviceaccount/strategy.go`, Kubernetes 1.36. Pods get no token yet.
 
 use jiff::Timestamp;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
-use crate::{Column, Strategy, table};
+use crate::{
+    Column, Strategy,
+    fields::{Fields, list_mut},
+    table,
+};
 
-/// Rules of the kind.
+/// The rules of ServiceAccounts.
 pub(crate) struct ServiceAccount;
 
 const COLUMNS: &[Column] = &[table::NAME, table::AGE];
 
 impl Strategy for ServiceAccount {
+    fn prepare_for_create(&self, object: &mut Map<String, Value>) {
+        keep_only_secret_names(object);
+    }
+
+    fn prepare_for_update(
+        &self,
+        new: &mut Map<String, Value>,
+        _old: &Map<String, Value>,
+        _subresource: &str,
+    ) {
+        keep_only_secret_names(new);
+    }
+
     fn columns(&self) -> &'static [Column] {
         COLUMNS
     }
 
     fn cells(&self, object: &Map<String, Value>, now: Timestamp) -> Vec<Value> {
         vec![table::name(object), table::age(object, now)]
+    }
+}
+
+fn keep_only_secret_names(object: &mut Map<String, Value>) {
+    for secret in list_mut(object, "secrets") {
+        *secret = json!({"name": secret.text("name")});
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::map;
+
+    #[test]
+    fn references_to_secrets_are_names() {
+        let mut object = map(json!({"secrets": [{"name": "a", "namespace": "other", "uid": "u"}]}));
+        ServiceAccount.prepare_for_create(&mut object);
+        assert_eq!(Value::Object(object), json!({"secrets": [{"name": "a"}]}));
     }
 }
