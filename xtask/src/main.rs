@@ -1,1 +1,43 @@
-fn main() {}
+//! Chores that need code. `cargo xtask schema` writes the schema tables from a Kubernetes source tree,
+//! `cargo xtask oracle` checks them against that tree's own fixtures.
+
+use std::path::PathBuf;
+
+use clap::{Parser, Subcommand};
+
+mod oracle;
+mod packages;
+mod schema;
+
+#[derive(Parser)]
+#[command(about = "Project chores that need code")]
+struct Args {
+    #[command(subcommand)]
+    chore: Chore,
+}
+
+#[derive(Subcommand)]
+enum Chore {
+    /// Write crates/api/schema/src/tables from a Kubernetes 1.36 source tree.
+    Schema {
+        /// Root of the Kubernetes source tree.
+        #[arg(long, value_name = "DIR")]
+        from: PathBuf,
+        /// Where the tables go.
+        #[arg(long, value_name = "DIR", default_value = "crates/api/schema/src/tables")]
+        to: PathBuf,
+    },
+    /// Check every kind of every table against the fixtures of a Kubernetes source tree.
+    Oracle {
+        /// Root of the Kubernetes source tree.
+        #[arg(long, value_name = "DIR")]
+        from: PathBuf,
+    },
+}
+
+fn main() -> anyhow::Result<()> {
+    match Args::parse().chore {
+        Chore::Schema { from, to } => schema::generate(&from, &to),
+        Chore::Oracle { from } => oracle::check(&from),
+    }
+}
