@@ -1,1 +1,38 @@
 //! List, watch and write over HTTP/2, for the node and the controllers.
+//!
+//! ```text
+//!   ClientConfig ──▶ Client ──one TLS connection──▶ any Kubernetes API server
+//!                      │ get · list · create · update · patch · delete · watch
+//!                      ▼
+//!                   Follower: list, then watch, for ever: Initial, Applied, Deleted; never a lie, never a gap
+//! ```
+//!
+//! Objects stay the bytes the server sent, with the few metadata fields everybody needs parsed out of them
+//! ([`RawObject`]); whoever wants more parses a view of their own. The crate knows no kinds and nobody who uses
+//! it.
+//!
+//! A dead connection is found within 10 s (HTTP/2 PING, or `TCP_USER_TIMEOUT` where the server speaks HTTP/1.1
+//! only), a stalled watch after [`FollowerConfig::silence_max`]. Responses, watch lines and connections are
+//! bounded.
+
+mod backoff;
+mod client;
+mod config;
+mod connection;
+mod error;
+mod follower;
+mod lines;
+mod object;
+mod path;
+mod pool;
+mod tls;
+mod watch;
+
+pub use backoff::Backoff;
+pub use client::{Client, DeleteParams, ListParams, PatchType, Propagation, WatchParams, WriteParams};
+pub use config::{ClientConfig, ConfigError, Identity, Server, Timeouts, Token};
+pub use error::ClientError;
+pub use follower::{ClientListWatch, FollowEvent, Follower, FollowerConfig, FollowerCounts, ListWatch};
+pub use object::{ObjectList, RawObject};
+pub use path::ResourcePath;
+pub use watch::{WatchEvent, WatchStream};
