@@ -349,3 +349,87 @@ impl<'m> Pending<'m> {
         (self.changes, surplus)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::VecDeque;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn empty() -> Shared {
+        let history = History::new(Revision(1), VecDeque::new());
+        Shared::new(Memory {
+            objects: BTreeMap::new(),
+            history,
+        })
+    }
+
+    /// Puts or deletes a key and publishes that.
+    fn apply(shared: &Shared, (key, put): (u8, bool)) {
+        let (change, before) = {
+            let memory = shared.memory.read();
+            let key = Key::from(format!("/{key:03}"));
+            let before = memory.objects.get(&key).cloned();
+            let revision = memory.revision().next();
+            let value = Bytes::from(revision.to_string());
+            let after = put.then_some(Record {
+                revision,
+                created: revision,
+                version: 1,
+                expires: None,
+                value,
+            });
+            (
+                Change {
+                    key,
+                    revision,
+                    at: 0,
+                    before: before.clone(),
+                    after,
+                    memo: None,
+                },
+                before,
+            )
+        };
+        if put || before.is_some() {
+            shared.publish(vec![change], 0);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_read_in_steps_is_of_one_revision_whatever_happens_in_between(
+            first in proptest::collection::vec((0..20u8, any::<bool>()), 0..40),
+            later in proptest::collection::vec((0..20u8, any::<bool>()), 0..40),
+            chunk in 1..6usize,
+            limit in proptest::option::of(0..10usize),
+            from in 0..20u8,
+            to in 0..20u8,
+        ) {
+            let shared = empty();
+            first.into_iter().for_each(|change| apply(&shared, change));
+            let range = Range {
+                start: format!("/{from:03}"),
+                end: Some(format!("/{to:03}")),
+                revision: None,
+                limit,
+            };
+            let expected: Vec<Entry> = {
+                let memory = shared.memory.read();
+                let inside = memory.objects.iter().filter(|(key, _)| range.contains(key));
+                inside.map(|(key, record)| entry(key, record)).collect()
+            };
+            let mut read = RangeRead::begin(&shared.memory.read(), &range).expect("now can be read");
+            let mut later = later.into_iter();
+            while let Step::More = read.step(&shared.memory.read(), chunk).expect("nothing is compacted") {
+                later.by_ref().take(2).for_each(|change| apply(&shared, change));
+            }
+            let listed = read.finish();
+            let kept = limit.unwrap_or(usize::MAX).min(expected.len());
+            prop_assert_eq!(&listed.items, &expected[..kept]);
+            prop_assert_eq!(listed.remaining, (expected.len() - kept) as u64);
+        }
+    }
+}

@@ -91,7 +91,8 @@ fn what_is_no_store_is_refused_and_left_as_it_is() {
         fs::write(path, content).unwrap();
     };
     let garbage = |path: &Path| fs::write(path, "not a database").unwrap();
-    let cases: [(&str, &dyn Fn(&Path)); 5] = [
+    type Make<'m> = &'m dyn Fn(&Path);
+    let cases: [(&str, Make<'_>); 5] = [
         ("garbage", &garbage),
         ("another program's database", &foreign),
         ("half a file", &half),
