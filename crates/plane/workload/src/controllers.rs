@@ -1,0 +1,62 @@
+//! Runs all controllers as one.
+
+use std::{any::Any, future::Future, time::Duration};
+
+use hotmap_client::{Backoff, Client};
+use tokio::task::{JoinError, JoinSet};
+
+use crate::{binding, namespace_lifecycle};
+
+/// First and longest pause between two attempts at the same thing.
+const RETRY_MIN: Duration = Duration::from_millis(50);
+const RETRY_MAX: Duration = Duration::from_secs(10);
+
+/// A controller is gone, and the cluster no longer follows its objects.
+#[derive(Debug, thiserror::Error)]
+pub enum ControllerError {
+    /// It panicked: a bug of ours.
+    #[error("a controller panicked: {0}")]
+    Panicked(String),
+    /// It ended without being asked to.
+    #[error("a controller ended")]
+    Ended,
+}
+
+/// Runs the controllers until `shutdown` ends; then they stop where they are, which is safe at every point.
+///
+/// The client needs the right to read and bind pods, read nodes, write pod status and events, and to delete everything
+/// in namespaces and finalize them. A failed request is retried with back-off, for ever.
+///
+/// # Errors
+/// [`ControllerError`] if a controller itself breaks. None of them ends on its own account.
+pub async fn run(client: Client, shutdown: impl Future<Output = ()>) -> Result<(), ControllerError> {
+    let mut controllers = JoinSet::new();
+    controllers.spawn(binding::run(client.clone()));
+    controllers.spawn(namespace_lifecycle::run(client));
+    tokio::select! {
+        () = shutdown => Ok(()),
+        ended = controllers.join_next() => Err(match ended {
+            Some(Err(error)) => ControllerError::Panicked(panic_text(error)),
+            Some(Ok(())) | None => ControllerError::Ended,
+        }),
+    }
+}
+
+/// The pauses between attempts at one thing.
+pub(crate) fn retries() -> Backoff {
+    Backoff::seeded(RETRY_MIN, RETRY_MAX)
+}
+
+/// What a panicked task said.
+pub(crate) fn panic_text(error: JoinError) -> String {
+    match error.try_into_panic() {
+        Ok(payload) => payload_text(&*payload),
+        Err(_) => "cancelled".to_owned(),
+    }
+}
+
+fn payload_text(payload: &(dyn Any + Send)) -> String {
+    let text = payload.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    text.or_else(|| payload.downcast_ref::<String>().cloned())
+        .unwrap_or_else(|| "no message".to_owned())
+}
