@@ -423,7 +423,12 @@ mod tests {
             };
             let mut read = RangeRead::begin(&shared.memory.read(), &range).expect("now can be read");
             let mut later = later.into_iter();
-            while let Step::More = read.step(&shared.memory.read(), chunk).expect("nothing is compacted") {
+            loop {
+                // The lock is released before the changes in between.
+                let step = read.step(&shared.memory.read(), chunk).expect("nothing is compacted");
+                if let Step::Done = step {
+                    break;
+                }
                 later.by_ref().take(2).for_each(|change| apply(&shared, change));
             }
             let listed = read.finish();
