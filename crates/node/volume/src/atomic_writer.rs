@@ -49,6 +49,18 @@ pub enum Durability {
     PowerLoss,
 }
 
+/// When a replaced revision goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Removal {
+    /// Before the write returns, as with a kubelet. A reader that was on its way through `..data` at the moment
+    /// of the swap may find nothing and must look again; at full speed one in some hundred thousand does.
+    #[default]
+    AtOnce,
+    /// With [`AtomicWriter::sweep`], or with the next swap but one: readers on their way, and those that hold the
+    /// directory behind `..data`, finish what they began. At most two revisions are on disk.
+    Deferred,
+}
+
 /// Writes payloads into one directory.
 ///
 /// One directory has one writer: two writers of the same directory, in one process or in two, would take each
@@ -63,6 +75,8 @@ pub struct AtomicWriter {
 
 #[derive(Default)]
 struct State {
+    /// The revision that was replaced last and still serves readers on their way.
+    lingering: Option<RevisionName>,
     /// What the last write left, as long as nothing failed since.
     last: Option<Last>,
     /// A sync failed after a swap: what the disk holds and what memory shows may differ from now on, so
@@ -199,11 +213,25 @@ impl AtomicWriter {
         self.publish(payload, Trust::Disk)
     }
 
+    /// Removes what a write with [`Removal::Deferred`] left for readers on their way. Returns what is still
+    /// there. Does nothing after a failed write: the next one looks at everything anew.
+    pub fn sweep(&self) -> Vec<Leftover> {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.lingering = None;
+        let Some(last) = &mut state.last else {
+            return Vec::new();
+        };
+        let leftovers = self.remove_outdated(&last.payload, [Some(&last.revision), None]);
+        last.swept = leftovers.is_empty();
+        leftovers
+    }
+
     fn publish(&self, payload: &Payload, trust: Trust) -> Result<Written, WriteError> {
         // A writer that panicked left its state empty, which means "trust nothing": safe to go on with.
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let link = read_data_link(&self.root).map_err(|source| WriteError::Observe { source })?;
         let last = state.last.take().filter(|last| link.names(&last.revision));
+        let replaced = link.revision().cloned();
         let (unchanged, remembered) = match (&last, trust) {
             (Some(last), Trust::Memory) => (last.payload == *payload, true),
             _ => (self.is_visible(&link, payload), false),
@@ -221,10 +249,14 @@ impl AtomicWriter {
             self.sync(&mut state)?;
         }
         let swept = last.as_ref().is_some_and(|last| last.swept) && settled;
+        if outcome == Outcome::Swapped && self.options.removal == Removal::Deferred {
+            state.lingering = replaced;
+        }
+        let keep = [Some(&revision), state.lingering.as_ref()];
         let leftovers = if swept {
             Vec::new()
         } else {
-            self.sweep(payload, &revision)
+            self.remove_outdated(payload, keep)
         };
         state.last = Some(Last {
             revision: revision.clone(),

@@ -26,7 +26,7 @@ mod projection;
 mod removal;
 
 pub use atomic_writer::{
-    AtomicWriter, Durability, Leftover, Options, Outcome, Ownership, RevisionName, RevisionNames,
+    AtomicWriter, Durability, Leftover, Options, Outcome, Ownership, Removal, RevisionName, RevisionNames,
     SystemNames, WriteError, Written,
 };
 pub use directory::Directory;

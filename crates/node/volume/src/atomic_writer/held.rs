@@ -20,8 +20,15 @@ pub(super) enum DataLink {
 }
 
 impl DataLink {
+    pub(super) fn revision(&self) -> Option<&RevisionName> {
+        match self {
+            Self::Revision(revision) => Some(revision),
+            Self::Missing | Self::Foreign => None,
+        }
+    }
+
     pub(super) fn names(&self, revision: &RevisionName) -> bool {
-        matches!(self, Self::Revision(named) if named == revision)
+        self.revision() == Some(revision)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use crate::atomic_writer::{AtomicWriter, Durability};
+use crate::atomic_writer::{AtomicWriter, Durability, Removal};
 use crate::directory::{DIRECTORY_MODE, Directory};
 use crate::payload::FileMode;
 
@@ -17,6 +17,8 @@ pub struct Options {
     /// The pod's fsGroup, as an id of the host: the group of everything, files additionally 0440, directories
     /// additionally 0550 and setgid. Source: Kubernetes 1.36 `pkg/volume/volume_linux.go`.
     pub fs_group: Option<u32>,
+    /// When a replaced revision goes.
+    pub removal: Removal,
 }
 
 /// A user and a group, by id.

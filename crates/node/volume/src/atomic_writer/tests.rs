@@ -504,6 +504,25 @@ fn a_reader_at_full_speed_never_sees_a_torn_or_missing_revision() {
     );
 }
 
+#[test]
+fn a_replaced_revision_serves_its_readers_until_the_sweep_or_the_next_swap_but_one() {
+    let volume = Volume::new(Options {
+        removal: Removal::Deferred,
+        ..Options::default()
+    });
+    let held = |revision: &RevisionName| volume.path().join(revision.as_str()).join("a");
+    let first = volume.write("a=1 b=1").revision;
+    let second = volume.write("a=2").revision;
+    assert_eq!(volume.write("a=2").outcome, Outcome::Unchanged);
+    assert_eq!(fs::read_to_string(held(&first)).unwrap(), "1");
+    assert_eq!(names(volume.path()), ["..data", "..revision", "..revision", "a"]);
+    let third = volume.write("a=3").revision;
+    assert!(!held(&first).exists() && held(&second).exists());
+    assert!(volume.writer.sweep().is_empty());
+    assert!(!held(&second).exists() && held(&third).exists());
+    volume.check("a=3", Outcome::Unchanged, &["..data", "..revision", "a"]);
+}
+
 /// Both files through one handle on the directory, as a careful program reads them.
 fn read_pair(volume: &Path) -> io::Result<(String, String)> {
     use rustix::fs::{Mode, OFlags, openat};

@@ -51,9 +51,13 @@ impl AtomicWriter {
         Ok(links)
     }
 
-    /// Removes links of dropped names, then revisions that `..data` does not name, then a link that a crash
-    /// left between its making and the rename. Everything else is foreign and stays.
-    pub(super) fn sweep(&self, payload: &Payload, visible: &RevisionName) -> Vec<Leftover> {
+    /// Removes links of dropped names, then revisions other than those to keep, then a link that a crash left
+    /// between its making and the rename. Everything else is foreign and stays.
+    pub(super) fn remove_outdated(
+        &self,
+        payload: &Payload,
+        keep: [Option<&RevisionName>; 2],
+    ) -> Vec<Leftover> {
         let names = match self.root().names(usize::MAX) {
             Ok(names) => names,
             Err(error) => {
@@ -70,7 +74,7 @@ impl AtomicWriter {
         let (reserved, plain): (Vec<_>, Vec<_>) = names.partition(|(name, _)| name.starts_with(".."));
 
         let mut leftovers = Vec::new();
-        let mut keep = |name: String, removed: io::Result<()>| {
+        let mut note = |name: String, removed: io::Result<()>| {
             if let Err(error) = removed {
                 leftovers.push(Leftover { name, error });
             }
@@ -79,14 +83,14 @@ impl AtomicWriter {
             let may_be_link = matches!(kind, FileType::Symlink | FileType::Unknown);
             if may_be_link && !payload.has_top_level(&name) {
                 let removed = self.remove_own_link(&name);
-                keep(name, removed);
+                note(name, removed);
             }
         }
         for (name, _) in reserved {
-            let is_old = RevisionName::parse(&name).is_some_and(|revision| revision != *visible);
+            let is_old = RevisionName::parse(&name).is_some_and(|revision| !keep.contains(&Some(&revision)));
             if is_old || name == STAGED_DATA_LINK {
                 let removed = self.remove_reserved(&name);
-                keep(name, removed);
+                note(name, removed);
             }
         }
         leftovers
