@@ -9,9 +9,10 @@
 //!
 //! Rules follow `pkg/apis/core/validation/events.go`, Kubernetes 1.36.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, sync::LazyLock};
 
 use hotmap_object::{FieldError, names};
+use hotmap_schema::{Kind, conform};
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 
@@ -25,6 +26,9 @@ use crate::{
 const EVENTS_API: &str = "events.k8s.io/v1";
 const SHORT_TEXT_MAX: usize = 128;
 const MESSAGE_MAX: usize = 1024;
+
+static CORE_KIND: LazyLock<&Kind> = LazyLock::new(|| event_kind(""));
+static EVENTS_KIND: LazyLock<&Kind> = LazyLock::new(|| event_kind("events.k8s.io"));
 
 /// Members that the two shapes call differently: core `v1`, then `events.k8s.io`.
 const RENAMED: [(&str, &str); 7] = [
@@ -221,14 +225,8 @@ impl Strategy for EventsEvent {
                 object.insert(events.to_owned(), held);
             }
         }
-        // What core always prints, this version leaves out when empty.
-        for field in ["reportingController", "reportingInstance"] {
-            if object.get(field).is_some_and(|text| text == "") {
-                object.remove(field);
-            }
-        }
         object.insert("apiVersion".to_owned(), EVENTS_API.into());
-        object
+        canonical(object, &EVENTS_KIND)
     }
 
     fn to_stored(&self, mut object: Map<String, Value>) -> Map<String, Value> {
@@ -237,11 +235,17 @@ impl Strategy for EventsEvent {
                 object.insert(core.to_owned(), held);
             }
         }
-        for field in ["reportingComponent", "reportingInstance"] {
-            object.entry(field).or_insert_with(|| "".into());
-        }
         object.insert("apiVersion".to_owned(), "v1".into());
-        object
+        canonical(object, &CORE_KIND)
+    }
+}
+
+/// The two versions differ in which empty members they write; the schema knows.
+fn canonical(object: Map<String, Value>, kind: &Kind) -> Map<String, Value> {
+    match conform(Value::Object(object.clone()), kind.message).map(|conformed| conformed.value) {
+        Ok(Value::Object(held)) => held,
+        // Only what no schema has seen comes here, and stays as it is.
+        _ => object,
     }
 }
 
@@ -252,6 +256,10 @@ fn stored(object: &Map<String, Value>) -> Cow<'_, Map<String, Value>> {
     } else {
         Cow::Borrowed(object)
     }
+}
+
+fn event_kind(group: &str) -> &'static Kind {
+    hotmap_schema::kind(group, "v1", "Event").expect("the schema tables hold both kinds of events")
 }
 
 fn differs(new: &Map<String, Value>, old: &Map<String, Value>, field: &str) -> bool {

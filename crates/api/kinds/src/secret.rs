@@ -108,30 +108,20 @@ fn merge_string_data(object: &mut Map<String, Value>) {
 
 fn keys_of_type(errors: &mut Errors, object: &Map<String, Value>) {
     let data = object.map("data");
+    let annotations = object.map("metadata").map("annotations");
     let missing = |name: &str| FieldError::required(key("data", name), "");
     match object.text("type") {
-        "kubernetes.io/service-account-token" => {
-            if object
-                .map("metadata")
-                .map("annotations")
-                .text(ACCOUNT_ANNOTATION)
-                .is_empty()
-            {
-                let path = key("metadata.annotations", ACCOUNT_ANNOTATION);
-                errors.push(FieldError::required(path, ""));
-            }
+        "kubernetes.io/service-account-token" if !annotations.has(ACCOUNT_ANNOTATION) => {
+            let path = key("metadata.annotations", ACCOUNT_ANNOTATION);
+            errors.push(FieldError::required(path, ""));
         }
         "kubernetes.io/dockercfg" => json_value(errors, data, ".dockercfg"),
         "kubernetes.io/dockerconfigjson" => json_value(errors, data, ".dockerconfigjson"),
-        "kubernetes.io/basic-auth" => {
-            if !data.contains_key("username") && !data.contains_key("password") {
-                errors.extend(["username", "password"].map(missing));
-            }
+        "kubernetes.io/basic-auth" if !data.contains_key("username") && !data.contains_key("password") => {
+            errors.extend(["username", "password"].map(missing));
         }
-        "kubernetes.io/ssh-auth" => {
-            if data.text("ssh-privatekey").is_empty() {
-                errors.push(missing("ssh-privatekey"));
-            }
+        "kubernetes.io/ssh-auth" if data.text("ssh-privatekey").is_empty() => {
+            errors.push(missing("ssh-privatekey"));
         }
         "kubernetes.io/tls" => {
             let absent = ["tls.crt", "tls.key"]

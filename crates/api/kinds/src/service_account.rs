@@ -41,7 +41,10 @@ impl Strategy for ServiceAccount {
 
 fn keep_only_secret_names(object: &mut Map<String, Value>) {
     for secret in list_mut(object, "secrets") {
-        *secret = json!({"name": secret.text("name")});
+        *secret = match secret.text("name") {
+            "" => json!({}),
+            name => json!({ "name": name }),
+        };
     }
 }
 
