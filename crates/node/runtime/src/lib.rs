@@ -16,15 +16,20 @@
 //! What runs inside the shim is under `shim/`, what runs inside the agent is under `runtime/`; they share only
 //! `protocol`, `spec` and `state`.
 
+mod cgroup;
 mod config;
 mod error;
 mod events;
 mod exec;
 mod host_images;
+mod mountinfo;
+mod netlink;
+mod protocol;
 mod runtime;
 mod shim;
 mod spec;
 mod status;
+mod sys;
 
 pub use config::{BootId, ConfigError, IdRange, InstanceId, RuntimeConfig};
 pub use error::{ContainerError, ExecError, OpenError, PurgeError, SandboxError, StartError};

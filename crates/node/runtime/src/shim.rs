@@ -1,9 +1,130 @@
-//! The shim.
+//! The shim: one small, single-threaded process per pod.
+//!
+//! The agent starts it by re-executing its own program with [`SHIM_ARGUMENT`](crate::protocol::SHIM_ARGUMENT) in the
+//! pod's directory, where `sandbox.json` says what to make. It forks once, so that it belongs to nobody, takes a session and a
+//! cgroup of its own, makes the namespaces, writes `state.json`, listens on `shim.sock` and says so in one line on stdout. From then
+//! on it ends only by the agent's `shutdown` or by SIGKILL, and with it end all processes of the pod.
 
+mod client;
+mod cri_log;
+mod identity;
+mod launch;
+mod namespaces;
+mod pod;
+mod rootfs;
+
+use std::env;
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::os::unix::net::UnixListener;
 use std::process::ExitCode;
 
-/// Becomes a pod's shim if this process was started as one; `None` otherwise. The first thing `main` calls:
-/// no other thread may exist yet.
+use rustix::fs::Mode;
+
+use crate::cgroup;
+use crate::netlink::Netlink;
+use crate::protocol::{Greeting, RECORD_FILE, SHIM_ARGUMENT, SOCKET_FILE};
+use crate::status::SandboxRecord;
+use crate::sys::{self, Cloned};
+
+use namespaces::Namespaces;
+use pod::Pod;
+use rootfs::{Setup, what};
+
+/// Becomes a pod's shim if this process was started as one; `None` otherwise.
+///
+/// The first thing `main` calls: no other thread may exist yet, and arguments are not parsed.
 pub fn shim_main_if_asked() -> Option<ExitCode> {
-    None
+    let asked = env::args_os().nth(1).is_some_and(|argument| argument == SHIM_ARGUMENT);
+    asked.then(detach)
+}
+
+/// Leaves the agent's process tree: the process that it waits for ends at once.
+fn detach() -> ExitCode {
+    // SAFETY: nothing is open yet but the standard streams; whatever else the agent leaked is not ours.
+    let closed = unsafe { sys::close_all_but(&[0, 1, 2]) };
+    match closed.and_then(|()| sys::clone_process(0, None)) {
+        Ok(Cloned::Parent { .. }) => ExitCode::SUCCESS,
+        Ok(Cloned::Child) => run(),
+        Err(error) => {
+            greet(&Greeting::Failed(format!("cannot start the shim: {error}")));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run() -> ExitCode {
+    let pod = match prepare() {
+        Ok(pod) => pod,
+        Err(message) => {
+            greet(&Greeting::Failed(message));
+            return ExitCode::FAILURE;
+        }
+    };
+    greet(&Greeting::Ready);
+    // The agent reads no more; a later write must not fail on its closed pipe.
+    if let Ok(null) = File::options().write(true).open("/dev/null") {
+        let _ = sys::duplicate_onto(null, 1);
+    }
+    sys::trim_memory();
+    match pod.serve() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("the shim ends: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn greet(greeting: &Greeting) {
+    let line = serde_json::to_string(greeting).unwrap_or_default();
+    let mut stdout = io::stdout().lock();
+    let _ = writeln!(stdout, "{line}").and_then(|()| stdout.flush());
+}
+
+fn prepare() -> Setup<Pod> {
+    what(rustix::process::setsid(), || "cannot begin a session".to_owned())?;
+    let this = Some(rustix::process::getpid());
+    what(rustix::process::set_child_subreaper(this), || "cannot become a subreaper".to_owned())?;
+    let _ = rustix::thread::set_name(c"hotmap-shim");
+    rustix::process::umask(Mode::from(0o077));
+    // Whoever stops a service stops all its processes; pods outlive it.
+    sys::ignore_signals(&[libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::SIGTERM, libc::SIGPIPE]);
+    let record = read_record()?;
+    let cgroup = own_cgroup(&record);
+    let signals = what(sys::child_signals(), || "cannot receive signals".to_owned())?;
+    let namespaces = Namespaces::create(&record)?;
+    let finish = || {
+        let _ = fs::remove_file(SOCKET_FILE);
+        let listener = what(UnixListener::bind(SOCKET_FILE), || format!("cannot listen on {SOCKET_FILE}"))?;
+        what(listener.set_nonblocking(true), || format!("cannot listen on {SOCKET_FILE}"))?;
+        let pod_dir = what(env::current_dir(), || "cannot name the pod's directory".to_owned())?;
+        Pod::new(record.clone(), pod_dir, namespaces, cgroup, listener, signals)
+    };
+    finish().inspect_err(|_| disconnect(&record.network.host_link))
+}
+
+fn read_record() -> Setup<SandboxRecord> {
+    let text = what(fs::read(RECORD_FILE), || format!("cannot read {RECORD_FILE}"))?;
+    serde_json::from_slice(&text).map_err(|error| format!("cannot read {RECORD_FILE}: {error}"))
+}
+
+/// Moves this process into its own cgroup; returns the pod's, or `None` where there is no cgroup v2 to write to.
+fn own_cgroup(record: &SandboxRecord) -> Option<std::path::PathBuf> {
+    let pod = cgroup::create_pod_dir(&record.instance_id, &record.config.pod_uid)?;
+    let own = pod.join(cgroup::SHIM_GROUP);
+    match fs::create_dir(&own) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return None,
+        _ => {}
+    }
+    fs::write(own.join("cgroup.procs"), "0").ok()?;
+    Some(pod)
+}
+
+/// Removes the pod's links; both ends go at once.
+fn disconnect(host_link: &str) {
+    let removed = Netlink::open().and_then(|mut netlink| netlink.remove_link(host_link));
+    if let Err(error) = removed {
+        eprintln!("cannot remove the link {host_link}: {error}");
+    }
 }

@@ -1,0 +1,258 @@
+//! What agent and shim say to each other, over a unix stream socket in the pod's state directory.
+//!
+//! The socket is mode 0600 and the shim serves only its own uid (`SO_PEERCRED`). A frame is a length
+//! (32 bits, big endian, at most [`FRAME_BYTES_MAX`]) and that many bytes of JSON. Descriptors travel as `SCM_RIGHTS`
+//! with the first byte of their frame.
+//!
+//! | agent says | descriptors | shim answers |
+//! |---|---|---|
+//! | `start` | – | `started`, once the program is executed |
+//! | `stop` | – | `done`, once the process has ended |
+//! | `remove` | – | `done` |
+//! | `exec` | stdin, stdout, stderr as far as asked for | `exec_started` (with a terminal: its master), then `exec_ended` |
+//! | `watch` | – | `state` at once and after every change |
+//! | `stop_sandbox` | – | `done`, once every process has ended |
+//! | `shutdown` | – | `done`; the shim ends and the socket closes |
+//!
+//! Any request may be answered by `refused`. A connection carries one request after another, except that
+//! `exec` and `watch` take it over; closing an `exec` connection kills the command.
+//!
+//! **Versions.** Every request carries [`VERSION`]. A release understands the requests of the one before it, and an agent speaks
+//! to the shims of the release before it: fields are only added, with a default; an unknown field is ignored; an unknown
+//! request is refused as `unsupported`.
+
+use std::io::{self, IoSlice, IoSliceMut};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::PathBuf;
+
+use rustix::net::{
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags,
+};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use crate::exec::TerminalSize;
+use crate::spec::ContainerConfig;
+use crate::status::{ContainerStatus, PodState};
+
+/// The version of this protocol and of the state files.
+pub(crate) const VERSION: u32 = 1;
+
+/// A longer frame ends the connection. Linux takes 2 MiB of arguments and environment at most, and JSON needs up to six
+/// bytes for one of them.
+pub(crate) const FRAME_BYTES_MAX: usize = 16 << 20;
+
+/// Descriptors with one frame: the three standard streams.
+pub(crate) const FRAME_FDS_MAX: usize = 3;
+
+/// The environment and the place of the socket, the state and the log of a shim in the pod's directory.
+pub(crate) const SOCKET_FILE: &str = "shim.sock";
+pub(crate) const STATE_FILE: &str = "state.json";
+pub(crate) const RECORD_FILE: &str = "sandbox.json";
+pub(crate) const SHIM_LOG_FILE: &str = "shim.log";
+pub(crate) const LAYERS_DIR: &str = "c";
+
+/// The first argument of a process that is a shim.
+pub(crate) const SHIM_ARGUMENT: &str = "__hotmap-shim";
+
+/// One request.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Request {
+    pub(crate) version: u32,
+    #[serde(flatten)]
+    pub(crate) call: Call,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(tag = "call", rename_all = "snake_case")]
+pub(crate) enum Call {
+    Start { container: Box<ContainerConfig> },
+    Stop { name: String, signal: i32, grace_ms: u64 },
+    Remove { name: String, attempt: u32 },
+    Exec(ExecCall),
+    Watch,
+    StopSandbox,
+    Shutdown,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct ExecCall {
+    pub(crate) container: String,
+    pub(crate) argv: Vec<String>,
+    pub(crate) tty: bool,
+    /// Which of the descriptors came along, in this order.
+    pub(crate) stdin: bool,
+    pub(crate) stdout: bool,
+    pub(crate) stderr: bool,
+    #[serde(default)]
+    pub(crate) size: Option<TerminalSize>,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(tag = "reply", rename_all = "snake_case")]
+pub(crate) enum Reply {
+    Done,
+    Started { container: ContainerStatus },
+    State { state: PodState },
+    ExecStarted,
+    ExecEnded { exit_code: i32 },
+    Refused { refusal: Refusal },
+}
+
+/// Why a request was not carried out.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "reason", rename_all = "snake_case")]
+pub(crate) enum Refusal {
+    Exists,
+    NotRunning,
+    Running,
+    TooMany,
+    Stopped,
+    Privileged,
+    Invalid { message: String },
+    Setup { message: String },
+    Exec { message: String, exit_code: i32 },
+    Unsupported,
+}
+
+/// The first thing a shim prints on its stdout, as one line.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Greeting {
+    Ready,
+    Failed(String),
+}
+
+/// The bytes of a frame.
+pub(crate) fn encode<T: Serialize>(message: &T) -> io::Result<Vec<u8>> {
+    let mut frame = vec![0; 4];
+    serde_json::to_writer(&mut frame, message)?;
+    let length = frame.len() - 4;
+    if length > FRAME_BYTES_MAX {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "the request is longer than 16 MiB"));
+    }
+    frame[..4].copy_from_slice(&(length as u32).to_be_bytes());
+    Ok(frame)
+}
+
+/// How long a frame is that begins with these four bytes, themselves not counted.
+pub(crate) fn frame_length(head: [u8; 4]) -> io::Result<usize> {
+    let length = u32::from_be_bytes(head) as usize;
+    if length > FRAME_BYTES_MAX {
+        return Err(io::Error::new(io::ErrorKind::InvalidData, "a frame is longer than 16 MiB"));
+    }
+    Ok(length)
+}
+
+/// What a frame says.
+pub(crate) fn decode<T: DeserializeOwned>(body: &[u8]) -> io::Result<T> {
+    serde_json::from_slice(body).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
+}
+
+/// The frames in a growing buffer.
+#[derive(Debug, Default)]
+pub(crate) struct FrameBuffer {
+    bytes: Vec<u8>,
+}
+
+impl FrameBuffer {
+    pub(crate) fn extend(&mut self, bytes: &[u8]) {
+        self.bytes.extend_from_slice(bytes);
+    }
+
+    /// Takes the first frame if it is complete.
+    pub(crate) fn next_frame(&mut self) -> io::Result<Option<Vec<u8>>> {
+        let Some(head) = self.bytes.first_chunk::<4>() else { return Ok(None) };
+        let end = 4 + frame_length(*head)?;
+        if self.bytes.len() < end {
+            return Ok(None);
+        }
+        let body = self.bytes[4..end].to_vec();
+        self.bytes.drain(..end);
+        if self.bytes.is_empty() {
+            self.bytes = Vec::new();
+        }
+        Ok(Some(body))
+    }
+}
+
+/// Sends bytes and descriptors; how many bytes went is returned, the descriptors went with the first.
+pub(crate) fn send_with_fds(socket: impl AsFd, bytes: &[u8], fds: &[BorrowedFd<'_>]) -> io::Result<usize> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(FRAME_FDS_MAX))];
+    let mut control = SendAncillaryBuffer::new(&mut space);
+    if !fds.is_empty() && !control.push(SendAncillaryMessage::ScmRights(fds)) {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "too many descriptors for one frame"));
+    }
+    Ok(rustix::net::sendmsg(socket, &[IoSlice::new(bytes)], &mut control, SendFlags::NOSIGNAL)?)
+}
+
+/// Receives bytes and the descriptors that came with them, close-on-exec.
+pub(crate) fn receive_with_fds(socket: impl AsFd, bytes: &mut [u8], fds: &mut Vec<OwnedFd>) -> io::Result<usize> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(FRAME_FDS_MAX))];
+    let mut control = RecvAncillaryBuffer::new(&mut space);
+    let received =
+        rustix::net::recvmsg(socket, &mut [IoSliceMut::new(bytes)], &mut control, RecvFlags::CMSG_CLOEXEC)?;
+    for message in control.drain() {
+        if let RecvAncillaryMessage::ScmRights(rights) = message {
+            fds.extend(rights);
+        }
+    }
+    Ok(received.bytes)
+}
+
+/// Where the layers of an attempt are, under the pod's directory.
+pub(crate) fn layer_dir(name: &str, attempt: u32) -> PathBuf {
+    PathBuf::from(LAYERS_DIR).join(format!("{name}-{attempt}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn requests_keep_their_form_across_releases() {
+        // The text on the left is what a shim of this release was sent; it must stay readable.
+        for (text, name) in [
+            (r#"{"version":1,"call":"watch"}"#, "Watch"),
+            (r#"{"version":1,"call":"shutdown","added_later":true}"#, "Shutdown"),
+            (r#"{"version":1,"call":"stop","name":"web","signal":15,"grace_ms":30000}"#, "Stop"),
+            (r#"{"version":2,"call":"remove","name":"web","attempt":3}"#, "Remove"),
+            (
+                r#"{"version":1,"call":"exec","container":"web","argv":["id"],"tty":false,"stdin":false,"stdout":true,"stderr":true}"#,
+                "Exec",
+            ),
+        ] {
+            let request: Request = decode(text.as_bytes()).expect(text);
+            assert!(format!("{:?}", request.call).starts_with(name), "{text}");
+        }
+        assert!(decode::<Request>(br#"{"version":1,"call":"freeze"}"#).is_err(), "an unknown request is told apart");
+    }
+
+    #[test]
+    fn a_frame_longer_than_the_limit_is_refused_by_its_head() {
+        assert!(frame_length((FRAME_BYTES_MAX as u32).to_be_bytes()).is_ok());
+        assert!(frame_length((FRAME_BYTES_MAX as u32 + 1).to_be_bytes()).is_err());
+        let mut buffer = FrameBuffer::default();
+        buffer.extend(&[0xff; 4]);
+        assert!(buffer.next_frame().is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn frames_survive_any_cut(texts in prop::collection::vec(".{0,40}", 1..6), cut in 1usize..7) {
+            let stream: Vec<u8> = texts.iter().flat_map(|text| encode(text).expect("short")).collect();
+            let mut buffer = FrameBuffer::default();
+            let mut seen = Vec::new();
+            for chunk in stream.chunks(cut) {
+                buffer.extend(chunk);
+                while let Some(frame) = buffer.next_frame().expect("valid") {
+                    seen.push(decode::<String>(&frame).expect("a string"));
+                }
+            }
+            prop_assert_eq!(seen, texts);
+        }
+    }
+}

@@ -1,0 +1,301 @@
+//! Starting processes: containers, and commands in them.
+//!
+//! The child reports over a sequenced socket: its terminal if it has one, then a refusal, or nothing: the socket closes with
+//! the exec, which is how the shim knows that the program runs.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::DirBuilderExt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::fs::{Mode, OFlags};
+use rustix::net::{AddressFamily, SocketFlags, SocketType};
+use rustix::pipe::PipeFlags;
+use rustix::pty::OpenptFlags;
+use rustix::thread::ThreadNameSpaceType;
+
+use super::identity::{self, Identity};
+use super::namespaces::Namespaces;
+use super::rootfs::{self, Setup, Sources, what};
+use crate::config::IdRange;
+use crate::exec::TerminalSize;
+use crate::protocol::{self, Refusal};
+use crate::spec::ContainerConfig;
+use crate::status::SandboxRecord;
+use crate::sys::{self, Cloned};
+
+/// A start that takes longer hangs on a dead disk or server, and is given up.
+const START_PATIENCE: Duration = Duration::from_secs(30);
+
+/// A refusal's JSON is never longer.
+const REPORT_BYTES_MAX: usize = 16 << 10;
+
+/// The report that carries a terminal.
+const TERMINAL_REPORT: &[u8] = b"t";
+
+/// A process that runs its program.
+pub(crate) struct Launched {
+    pub(crate) pid: i32,
+    pub(crate) pidfd: OwnedFd,
+    /// What the shim reads: stdout and stderr, or a terminal's master alone.
+    pub(crate) outputs: Outputs,
+}
+
+/// The readable ends of a process's output.
+pub(crate) enum Outputs {
+    Pipes { stdout: OwnedFd, stderr: OwnedFd },
+    Terminal(OwnedFd),
+    /// A command's streams belong to whoever asked for it.
+    Elsewhere,
+}
+
+/// Where a pod keeps what a start needs.
+pub(crate) struct Place<'a> {
+    pub(crate) record: &'a SandboxRecord,
+    pub(crate) namespaces: &'a Namespaces,
+    /// The pod's directory on the host, which is the shim's working directory.
+    pub(crate) pod_dir: &'a Path,
+    pub(crate) cgroup: Option<PathBuf>,
+}
+
+impl Place<'_> {
+    fn open_cgroup(&self) -> Setup<Option<OwnedFd>> {
+        let Some(dir) = &self.cgroup else { return Ok(None) };
+        let failed = || format!("cannot use the cgroup {}", dir.display());
+        match std::fs::create_dir(dir) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            result => what(result, failed)?,
+        }
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        what(rustix::fs::open(dir, flags, Mode::empty()), failed).map(Some)
+    }
+}
+
+/// Starts a container: pid 1 of a new pid namespace, in a new mount namespace.
+pub(crate) fn container(place: &Place<'_>, config: &ContainerConfig, who: &Identity) -> Result<Launched, Refusal> {
+    let setup = |message| Refusal::Setup { message };
+    let layer = protocol::layer_dir(&config.name, config.attempt);
+    let builder = || std::fs::DirBuilder::new().mode(0o700).recursive(true).create(&layer);
+    what(builder(), || format!("cannot make the layer directory {}", layer.display())).map_err(setup)?;
+    let sources = Sources {
+        mounts: rootfs::open_mounts(config, &place.namespaces.users).map_err(setup)?,
+        shared_memory: place.namespaces.open_shared_memory().map_err(setup)?,
+    };
+    let cgroup = place.open_cgroup().map_err(setup)?;
+    let mut hidden = place.record.mask.clone();
+    hidden.extend(place.pod_dir.parent().map(Path::to_owned));
+    let owner = place.record.ids.base + config.user.uid;
+    let (ours, theirs) = pipes(config.tty, owner).map_err(setup)?;
+    let (report, child_report) = report_pair().map_err(setup)?;
+    let namespaces = (libc::CLONE_NEWPID | libc::CLONE_NEWNS) as u64;
+    let cloned = sys::clone_process(namespaces, cgroup.as_ref().map(AsFd::as_fd));
+    let cloned = what(cloned, || "cannot start a process".to_owned()).map_err(setup)?;
+    let Cloned::Parent { pid, pidfd } = cloned else {
+        run_child(&child_report, || {
+            let prepare = || -> Setup<()> {
+                place.namespaces.join()?;
+                what(rustix::process::chdir(&layer), || "cannot enter the layer directory".to_owned())?;
+                rootfs::enter(place.record, config, &sources, &hidden)?;
+                connect_streams(theirs, place.record.ids, who, None, &child_report)
+            };
+            match prepare() {
+                Ok(()) => {
+                    who.run(&config.argv, place.namespaces.users.as_fd(), identity::number(&child_report))
+                }
+                Err(message) => setup(message),
+            }
+        });
+    };
+    drop((child_report, theirs));
+    let terminal = await_exec(&report, &pidfd)?;
+    let outputs = match (ours, terminal) {
+        (Some((stdout, stderr)), _) => Outputs::Pipes { stdout, stderr },
+        (None, Some(master)) => Outputs::Terminal(master),
+        (None, None) => return Err(Refusal::Setup { message: "the container sent no terminal".to_owned() }),
+    };
+    Ok(Launched { pid, pidfd, outputs })
+}
+
+/// What a command is started with.
+pub(crate) struct Command<'a> {
+    pub(crate) argv: &'a [String],
+    pub(crate) streams: [Option<OwnedFd>; 3],
+    pub(crate) tty: bool,
+    pub(crate) size: Option<TerminalSize>,
+}
+
+/// Starts a command in the namespaces of a container's first process.
+pub(crate) fn command(
+    place: &Place<'_>,
+    container: &OwnedFd,
+    who: &Identity,
+    command: Command<'_>,
+) -> Result<Launched, Refusal> {
+    let setup = |message| Refusal::Setup { message };
+    let cgroup = place.open_cgroup().map_err(setup)?;
+    let streams = if command.tty {
+        ChildStreams::Terminal
+    } else {
+        for stream in command.streams.iter().flatten() {
+            // So that the command may open /dev/stdout. Sockets and files of a test refuse, which is fine.
+            let _ = rustix::fs::fchown(stream, Some(rustix::fs::Uid::from_raw(place.record.ids.base + who.user.uid)), None);
+        }
+        let null = || open_null().map_err(setup);
+        let [stdin, stdout, stderr] = command.streams;
+        ChildStreams::Given([
+            stdin.map_or_else(null, Ok)?,
+            stdout.map_or_else(null, Ok)?,
+            stderr.map_or_else(null, Ok)?,
+        ])
+    };
+    let (report, child_report) = report_pair().map_err(setup)?;
+    let cloned = place
+        .namespaces
+        .with_pids_of(container, || sys::clone_process(0, cgroup.as_ref().map(AsFd::as_fd)));
+    let cloned = cloned.map_err(|error| match error.raw_os_error() {
+        // Its pid namespace takes no one any more.
+        Some(libc::ENOMEM | libc::ESRCH | libc::EINVAL) => Refusal::NotRunning,
+        _ => setup(format!("cannot start a process: {error}")),
+    })?;
+    let Cloned::Parent { pid, pidfd } = cloned else {
+        run_child(&child_report, || {
+            let prepare = || -> Setup<()> {
+                let spaces = ThreadNameSpaceType::MOUNT
+                    | ThreadNameSpaceType::NETWORK
+                    | ThreadNameSpaceType::INTER_PROCESS_COMMUNICATION
+                    | ThreadNameSpaceType::HOST_NAME_AND_NIS_DOMAIN_NAME;
+                what(rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable), || {
+                    "cannot become undumpable".to_owned()
+                })?;
+                what(rustix::thread::move_into_thread_name_spaces(container.as_fd(), spaces), || {
+                    "cannot join the container".to_owned()
+                })?;
+                connect_streams(streams, place.record.ids, who, command.size, &child_report)
+            };
+            match prepare() {
+                Ok(()) => {
+                    who.run(command.argv, place.namespaces.users.as_fd(), identity::number(&child_report))
+                }
+                Err(message) => setup(message),
+            }
+        });
+    };
+    drop((child_report, streams));
+    let outputs = await_exec(&report, &pidfd)?.map_or(Outputs::Elsewhere, Outputs::Terminal);
+    Ok(Launched { pid, pidfd, outputs })
+}
+
+/// The child's whole life. A panic must not unwind into the shim's loop, of which this process is a copy.
+fn run_child(report: &OwnedFd, child: impl FnOnce() -> Refusal) -> ! {
+    let refusal = catch_unwind(AssertUnwindSafe(child))
+        .unwrap_or_else(|_| Refusal::Setup { message: "the start of the process panicked".to_owned() });
+    let mut bytes = serde_json::to_vec(&refusal).unwrap_or_default();
+    if bytes.len() > REPORT_BYTES_MAX {
+        let message = "the reason is too long to tell".to_owned();
+        bytes = serde_json::to_vec(&Refusal::Setup { message }).unwrap_or_default();
+    }
+    let _ = protocol::send_with_fds(report, &bytes, &[]);
+    sys::exit_now(1)
+}
+
+enum ChildStreams {
+    Given([OwnedFd; 3]),
+    Terminal,
+}
+
+fn connect_streams(
+    streams: ChildStreams,
+    ids: IdRange,
+    who: &Identity,
+    size: Option<TerminalSize>,
+    report: &OwnedFd,
+) -> Setup<()> {
+    match streams {
+        ChildStreams::Given([stdin, stdout, stderr]) => {
+            identity::take_streams([stdin.as_fd(), stdout.as_fd(), stderr.as_fd()], false)
+        }
+        ChildStreams::Terminal => {
+            let slave = open_terminal(ids, who, size, report)?;
+            identity::take_streams([slave.as_fd(); 3], true)
+        }
+    }
+}
+
+/// Opens a terminal of the container's own devpts, sends its master to the shim, and returns its other end.
+fn open_terminal(ids: IdRange, who: &Identity, size: Option<TerminalSize>, report: &OwnedFd) -> Setup<OwnedFd> {
+    let failed = || "cannot open a terminal".to_owned();
+    let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let master = what(rustix::fs::open("/dev/pts/ptmx", flags, Mode::empty()), failed)?;
+    what(rustix::pty::unlockpt(&master), failed)?;
+    let slave = rustix::pty::ioctl_tiocgptpeer(&master, OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC);
+    let slave = what(slave, failed)?;
+    let owner = rustix::fs::Uid::from_raw(ids.base + who.user.uid);
+    what(rustix::fs::fchown(&slave, Some(owner), None), failed)?;
+    if let Some(size) = size {
+        let size = rustix::termios::Winsize { ws_row: size.rows, ws_col: size.columns, ws_xpixel: 0, ws_ypixel: 0 };
+        what(rustix::termios::tcsetwinsize(&master, size), failed)?;
+    }
+    what(protocol::send_with_fds(report, TERMINAL_REPORT, &[master.as_fd()]), failed)?;
+    Ok(slave)
+}
+
+/// The shim's readable ends and the child's streams.
+fn pipes(tty: bool, owner: u32) -> Setup<(Option<(OwnedFd, OwnedFd)>, ChildStreams)> {
+    if tty {
+        return Ok((None, ChildStreams::Terminal));
+    }
+    let pipe = || -> Setup<(OwnedFd, OwnedFd)> {
+        let failed = || "cannot make a pipe".to_owned();
+        let (read, write) = what(rustix::pipe::pipe_with(PipeFlags::CLOEXEC), failed)?;
+        // Only our end: the process gets the blocking pipe it expects.
+        what(rustix::io::ioctl_fionbio(&read, true), failed)?;
+        // So that the process may open /dev/stdout.
+        what(rustix::fs::fchown(&write, Some(rustix::fs::Uid::from_raw(owner)), None), failed)?;
+        Ok((read, write))
+    };
+    let (stdout, child_stdout) = pipe()?;
+    let (stderr, child_stderr) = pipe()?;
+    Ok((Some((stdout, stderr)), ChildStreams::Given([open_null()?, child_stdout, child_stderr])))
+}
+
+fn open_null() -> Setup<OwnedFd> {
+    let file = File::options().read(true).write(true).open("/dev/null");
+    what(file, || "cannot open /dev/null".to_owned()).map(OwnedFd::from)
+}
+
+fn report_pair() -> Setup<(OwnedFd, OwnedFd)> {
+    let pair = rustix::net::socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None);
+    what(pair, || "cannot make a socket pair".to_owned())
+}
+
+/// Waits for the exec; returns the terminal if one came.
+fn await_exec(report: &OwnedFd, process: &OwnedFd) -> Result<Option<OwnedFd>, Refusal> {
+    let deadline = Instant::now() + START_PATIENCE;
+    let mut fds = Vec::new();
+    let mut bytes = vec![0; REPORT_BYTES_MAX];
+    let outcome = loop {
+        let left = deadline.saturating_duration_since(Instant::now());
+        let timeout = Timespec { tv_sec: left.as_secs() as i64, tv_nsec: left.subsec_nanos().into() };
+        match rustix::event::poll(&mut [PollFd::new(report, PollFlags::IN)], Some(&timeout)) {
+            Ok(0) => break Err(format!("the start took longer than {} s", START_PATIENCE.as_secs())),
+            Err(rustix::io::Errno::INTR) => continue,
+            Err(error) => break Err(format!("cannot wait for the process: {error}")),
+            Ok(_) => {}
+        }
+        match protocol::receive_with_fds(report, &mut bytes, &mut fds) {
+            Ok(0) => return Ok(fds.pop()),
+            Ok(length) if &bytes[..length] == TERMINAL_REPORT => {}
+            Ok(length) => {
+                let told = serde_json::from_slice(&bytes[..length]);
+                return Err(told.unwrap_or(Refusal::Setup { message: "the process sent nonsense".to_owned() }));
+            }
+            Err(error) => break Err(format!("cannot hear from the process: {error}")),
+        }
+    };
+    let _ = sys::signal_process(process, libc::SIGKILL);
+    outcome.map_err(|message| Refusal::Setup { message })
+}

@@ -1,0 +1,234 @@
+//! The namespaces that a pod's containers share, held by the shim through descriptors: there is no pause process.
+//!
+//! A short-lived helper makes them. The user namespace comes before the network, ipc and uts ones, so that these belong to it:
+//! the pod's root may bind port 80 and nothing of the host's.
+
+use std::fs::{self, File};
+use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::time::Duration;
+
+use rustix::fs::{CWD, Mode, OFlags};
+use rustix::mount::{MountPropagationFlags, OpenTreeFlags, UnmountFlags};
+use rustix::thread::{LinkNameSpaceType, UnshareFlags};
+
+use super::rootfs::{Setup, attach, filesystem, what};
+use crate::config::IdRange;
+use crate::netlink::Netlink;
+use crate::status::{NetworkRecord, SandboxRecord};
+use crate::sys::{self, Cloned};
+
+/// No step of the helper takes this long.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// What the helper says when it has made something, and hears when it may go on.
+const STEP: &[u8] = b".";
+
+/// The pod's namespaces, and the ones the shim must come back to.
+#[derive(Debug)]
+pub(crate) struct Namespaces {
+    pub(crate) users: OwnedFd,
+    pub(crate) network: OwnedFd,
+    pub(crate) ipc: OwnedFd,
+    pub(crate) uts: OwnedFd,
+    /// A mount namespace with nothing in it but the pod's `/dev/shm`.
+    shared_memory: OwnedFd,
+    host_mounts: OwnedFd,
+    host_pids: OwnedFd,
+}
+
+impl Namespaces {
+    /// Makes them, connects the network, and leaves no process behind.
+    pub(crate) fn create(record: &SandboxRecord) -> Setup<Self> {
+        let (mut ours, theirs) = what(UnixStream::pair(), || "cannot make a socket pair".to_owned())?;
+        what(ours.set_read_timeout(Some(PATIENCE)), || "cannot limit a wait".to_owned())?;
+        let cloned = what(sys::clone_process(0, None), || "cannot start a helper".to_owned())?;
+        let Cloned::Parent { pid, pidfd } = cloned else {
+            drop(ours);
+            let code = helper(record, theirs);
+            sys::exit_now(code);
+        };
+        drop(theirs);
+        let made = Self::attend(record, pid, &mut ours);
+        if made.is_err() {
+            // It may wait for us; what it holds goes with it.
+            let _ = sys::signal_process(&pidfd, libc::SIGKILL);
+        }
+        drop(ours);
+        let _ = rustix::process::waitpid(rustix::process::Pid::from_raw(pid), rustix::process::WaitOptions::empty());
+        made
+    }
+
+    fn attend(record: &SandboxRecord, helper: i32, channel: &mut UnixStream) -> Setup<Self> {
+        hear(channel)?;
+        write_id_maps(helper, record.ids)?;
+        tell(channel)?;
+        hear(channel)?;
+        let open = |what_for: &str, pid: &str| {
+            let flags = OFlags::RDONLY | OFlags::CLOEXEC;
+            what(rustix::fs::open(format!("/proc/{pid}/ns/{what_for}"), flags, Mode::empty()), || {
+                format!("cannot open the {what_for} namespace")
+            })
+        };
+        let pid = helper.to_string();
+        let namespaces = Self {
+            users: open("user", &pid)?,
+            network: open("net", &pid)?,
+            ipc: open("ipc", &pid)?,
+            uts: open("uts", &pid)?,
+            shared_memory: open("mnt", &pid)?,
+            host_mounts: open("mnt", "self")?,
+            host_pids: open("pid", "self")?,
+        };
+        connect(&record.network, helper)?;
+        tell(channel)?;
+        hear(channel)?;
+        Ok(namespaces)
+    }
+
+    /// Joins network, ipc and uts; the user namespace comes last, in `identity`.
+    pub(crate) fn join(&self) -> Setup<()> {
+        for (fd, kind) in [
+            (&self.network, LinkNameSpaceType::Network),
+            (&self.ipc, LinkNameSpaceType::InterProcessCommunication),
+            (&self.uts, LinkNameSpaceType::HostNameAndNISDomainName),
+        ] {
+            what(rustix::thread::move_into_link_name_space(fd.as_fd(), Some(kind)), || {
+                format!("cannot join the pod's {kind:?} namespace")
+            })?;
+        }
+        Ok(())
+    }
+
+    /// A mount of the pod's `/dev/shm`, to attach elsewhere.
+    pub(crate) fn open_shared_memory(&self) -> Setup<OwnedFd> {
+        let enter = |fd: &OwnedFd| {
+            what(rustix::thread::move_into_link_name_space(fd.as_fd(), Some(LinkNameSpaceType::Mount)), || {
+                "cannot enter a mount namespace".to_owned()
+            })
+        };
+        let here = what(rustix::fs::open(".", OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty()), || {
+            "cannot open the working directory".to_owned()
+        })?;
+        enter(&self.shared_memory)?;
+        let flags = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC;
+        let tree = rustix::mount::open_tree(CWD, "/", flags);
+        enter(&self.host_mounts)?;
+        what(rustix::process::fchdir(&here), || "cannot return to the working directory".to_owned())?;
+        what(tree, || "cannot open the pod's shared memory".to_owned())
+    }
+
+    /// Runs `action` with children going into the pid namespace of a process.
+    pub(crate) fn with_pids_of<T>(&self, process: &OwnedFd, action: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
+        rustix::thread::move_into_thread_name_spaces(
+            process.as_fd(),
+            rustix::thread::ThreadNameSpaceType::PROCESS_ID,
+        )?;
+        let result = action();
+        rustix::thread::move_into_link_name_space(self.host_pids.as_fd(), Some(LinkNameSpaceType::ProcessID))?;
+        result
+    }
+}
+
+/// The helper's whole life; returns its exit code.
+fn helper(record: &SandboxRecord, mut channel: UnixStream) -> i32 {
+    match make(record, &mut channel) {
+        Ok(()) => 0,
+        Err(message) => {
+            let _ = channel.write_all(message.as_bytes());
+            1
+        }
+    }
+}
+
+fn make(record: &SandboxRecord, channel: &mut UnixStream) -> Setup<()> {
+    let proc = shared_memory(record.ids)?;
+    unshare(UnshareFlags::NEWUSER, "user")?;
+    tell(channel)?;
+    hear(channel)?;
+    unshare(UnshareFlags::NEWNET | UnshareFlags::NEWIPC | UnshareFlags::NEWUTS, "network")?;
+    what(rustix::system::sethostname(record.config.hostname.as_bytes()), || "cannot set the host name".to_owned())?;
+    tell(channel)?;
+    hear(channel)?;
+    configure(&record.network, &proc)?;
+    tell(channel)
+}
+
+fn unshare(flags: UnshareFlags, name: &str) -> Setup<()> {
+    // SAFETY: descriptors stay shared with nobody: this process has one thread, and FILES is not among the flags.
+    what(unsafe { rustix::thread::unshare_unsafe(flags) }, || format!("cannot make a {name} namespace"))
+}
+
+/// A mount namespace whose root is the pod's `/dev/shm`. It belongs to the host's root and holds no other mount. Returns
+/// the host's `/proc`, which no longer has a path, for one setting of the network namespace to come.
+fn shared_memory(ids: IdRange) -> Setup<OwnedFd> {
+    unshare(UnshareFlags::NEWNS, "mount")?;
+    let failed = || "cannot make the pod's shared memory".to_owned();
+    what(rustix::mount::mount_change("/", MountPropagationFlags::REC | MountPropagationFlags::PRIVATE), failed)?;
+    let owner = ids.base.to_string();
+    // 64 MiB as containerd has it.
+    let options = [("mode", "1777"), ("size", "64m"), ("uid", owner.as_str()), ("gid", owner.as_str())];
+    let attributes = libc::MOUNT_ATTR_NOSUID | libc::MOUNT_ATTR_NODEV | libc::MOUNT_ATTR_NOEXEC;
+    let memory = filesystem("tmpfs", &options, attributes)?;
+    attach(&memory, CWD, ".")?;
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let proc = what(rustix::fs::open("/proc", flags, Mode::empty()), failed)?;
+    let here = what(rustix::process::getcwd(Vec::new()), failed)?;
+    what(rustix::process::chdir(here), failed)?;
+    what(rustix::process::pivot_root(".", "."), failed)?;
+    what(rustix::mount::unmount(".", UnmountFlags::DETACH), failed)?;
+    what(rustix::process::chdir("/"), failed)?;
+    Ok(proc)
+}
+
+fn write_id_maps(pid: i32, ids: IdRange) -> Setup<()> {
+    for file in ["uid_map", "gid_map"] {
+        let map = format!("0 {} {}\n", ids.base, IdRange::LEN);
+        what(fs::write(format!("/proc/{pid}/{file}"), map), || format!("cannot write the pod's {file}"))?;
+    }
+    Ok(())
+}
+
+/// From the host's side: a pair of links, one end on the bridge.
+fn connect(network: &NetworkRecord, helper: i32) -> Setup<()> {
+    let failed = || format!("cannot connect the pod to the bridge {}", network.bridge);
+    let mut netlink = what(Netlink::open(), failed)?;
+    let bridge = what(netlink.index_of(&network.bridge), failed)?;
+    what(netlink.remove_link(&network.host_link), failed)?;
+    what(netlink.add_veth(&network.host_link, bridge, "eth0", helper as u32), failed)
+}
+
+/// From the pod's side: loopback, address, route.
+fn configure(network: &NetworkRecord, proc: &OwnedFd) -> Setup<()> {
+    let failed = || "cannot configure the pod's network".to_owned();
+    let mut netlink = what(Netlink::open(), failed)?;
+    let loopback = what(netlink.index_of("lo"), failed)?;
+    what(netlink.set_up(loopback), failed)?;
+    let link = what(netlink.index_of("eth0"), failed)?;
+    what(netlink.add_address(link, network.address, network.prefix_len), failed)?;
+    what(netlink.set_up(link), failed)?;
+    what(netlink.add_default_route(network.gateway), failed)?;
+    // As containerd sets it (`enable_unprivileged_ports`): a user other than 0 may serve port 80.
+    let setting = "sys/net/ipv4/ip_unprivileged_port_start";
+    let file = rustix::fs::openat(proc, setting, OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty());
+    let mut file = File::from(what(file, || format!("cannot open {setting}"))?);
+    what(file.write_all(b"0"), || format!("cannot write {setting}"))
+}
+
+fn tell(channel: &mut UnixStream) -> Setup<()> {
+    what(channel.write_all(STEP), || "the other side of the setup is gone".to_owned())
+}
+
+/// Waits for the other side's step; anything else is its last words.
+fn hear(channel: &mut UnixStream) -> Setup<()> {
+    let gone = || "the other side of the setup is gone".to_owned();
+    let mut first = [0; 1];
+    what(channel.read_exact(&mut first), gone)?;
+    if first == STEP {
+        return Ok(());
+    }
+    let mut message = first.to_vec();
+    what(channel.take(4_096).read_to_end(&mut message), gone)?;
+    Err(String::from_utf8_lossy(&message).into_owned())
+}

@@ -1,0 +1,596 @@
+//! The shim's loop: requests, output, ends and deadlines of one pod.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixListener;
+use std::path::PathBuf;
+use std::time::{Duration, Instant, SystemTime};
+
+use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::process::{WaitOptions, WaitStatus};
+
+use super::client::{Client, Mode};
+use super::cri_log::{LineCutter, LogFile, Stream, timestamp};
+use super::disconnect;
+use super::identity::Identity;
+use super::launch::{self, Command, Outputs, Place};
+use super::namespaces::Namespaces;
+use super::rootfs::{Setup, what};
+use crate::cgroup;
+use crate::protocol::{self, Call, ExecCall, Refusal, Reply, Request, STATE_FILE, VERSION};
+use crate::spec::ContainerConfig;
+use crate::status::{ContainerState, ContainerStatus, Exit, PodState, SandboxRecord};
+use crate::sys;
+
+/// Connections at once; a further one is closed. The agent needs one to watch, and one per command or stop under way.
+const CLIENTS_MAX: usize = 128;
+
+/// Commands at once.
+const COMMANDS_MAX: usize = 64;
+
+/// Attempts on record at once; the agent removes old ones.
+const CONTAINERS_MAX: usize = 1_024;
+
+/// Bytes of output taken at once, which is what a pipe holds.
+const OUTPUT_BYTES: usize = 64 << 10;
+
+/// A grace period is cut here (one year), so that adding it to the clock cannot overflow.
+const GRACE_MAX: Duration = Duration::from_secs(366 * 86_400);
+
+pub(crate) struct Pod {
+    record: SandboxRecord,
+    pod_dir: PathBuf,
+    namespaces: Namespaces,
+    cgroup: Option<PathBuf>,
+    listener: UnixListener,
+    signals: OwnedFd,
+    start_ticks: u64,
+    created_at: SystemTime,
+    stopped: bool,
+    /// The end was asked for: nothing is left to do once every process and every reply is out.
+    ending: bool,
+    containers: Vec<Container>,
+    commands: Vec<RunningCommand>,
+    clients: BTreeMap<u64, Client>,
+    next_client: u64,
+    buffer: Vec<u8>,
+}
+
+struct Container {
+    status: ContainerStatus,
+    running: Option<Running>,
+}
+
+struct Running {
+    pid: i32,
+    pidfd: OwnedFd,
+    started_at: SystemTime,
+    identity: Identity,
+    outputs: Vec<Output>,
+    log: LogFile,
+    log_broken: bool,
+    kill_at: Option<Instant>,
+    cgroup: Option<PathBuf>,
+}
+
+struct Output {
+    fd: OwnedFd,
+    cutter: LineCutter,
+    ended: bool,
+}
+
+struct RunningCommand {
+    pid: i32,
+    pidfd: OwnedFd,
+    client: u64,
+}
+
+/// Whom an answer of poll is for.
+#[derive(Clone, Copy)]
+enum Token {
+    Listener,
+    Signals,
+    Client(u64),
+    Output(usize, usize),
+}
+
+impl Pod {
+    pub(crate) fn new(
+        record: SandboxRecord,
+        pod_dir: PathBuf,
+        namespaces: Namespaces,
+        cgroup: Option<PathBuf>,
+        listener: UnixListener,
+        signals: OwnedFd,
+    ) -> Setup<Self> {
+        let pid = std::process::id() as i32;
+        let start_ticks = what(sys::start_ticks(pid), || "cannot read the shim's start time".to_owned())?;
+        let pod = Self {
+            record,
+            pod_dir,
+            namespaces,
+            cgroup,
+            listener,
+            signals,
+            start_ticks,
+            created_at: SystemTime::now(),
+            stopped: false,
+            ending: false,
+            containers: Vec::new(),
+            commands: Vec::new(),
+            clients: BTreeMap::new(),
+            next_client: 0,
+            buffer: vec![0; OUTPUT_BYTES],
+        };
+        what(pod.save(), || format!("cannot write {STATE_FILE}"))?;
+        Ok(pod)
+    }
+
+    /// Serves until the end is asked for and reached.
+    pub(crate) fn serve(mut self) -> io::Result<()> {
+        loop {
+            for token in self.wait()? {
+                match token {
+                    Token::Listener => self.accept(),
+                    Token::Signals => self.reap()?,
+                    Token::Client(id) => self.serve_client(id),
+                    Token::Output(container, output) => {
+                        self.read_some(container, output);
+                    }
+                }
+            }
+            self.kill_overdue();
+            if self.ending && self.is_quiet() {
+                self.answer_stopped_sandbox();
+                self.clients.values_mut().for_each(Client::flush_blocking);
+                return Ok(());
+            }
+        }
+    }
+
+    fn wait(&self) -> io::Result<Vec<Token>> {
+        let mut tokens = vec![Token::Listener, Token::Signals];
+        let mut polls =
+            vec![PollFd::new(&self.listener, PollFlags::IN), PollFd::new(&self.signals, PollFlags::IN)];
+        for (id, client) in &self.clients {
+            let flags = if client.has_output() { PollFlags::IN | PollFlags::OUT } else { PollFlags::IN };
+            tokens.push(Token::Client(*id));
+            polls.push(PollFd::new(client, flags));
+        }
+        for (index, container) in self.containers.iter().enumerate() {
+            for (number, output) in container.running.iter().flat_map(|running| running.outputs.iter().enumerate()) {
+                if !output.ended {
+                    tokens.push(Token::Output(index, number));
+                    polls.push(PollFd::new(&output.fd, PollFlags::IN));
+                }
+            }
+        }
+        let deadline = self.containers.iter().filter_map(|container| container.running.as_ref()?.kill_at).min();
+        let timeout = deadline.map(|deadline| {
+            let left = deadline.saturating_duration_since(Instant::now());
+            Timespec { tv_sec: left.as_secs() as i64, tv_nsec: left.subsec_nanos().into() }
+        });
+        match rustix::event::poll(&mut polls, timeout.as_ref()) {
+            Ok(_) => {}
+            Err(rustix::io::Errno::INTR) => return Ok(Vec::new()),
+            Err(error) => return Err(error.into()),
+        }
+        let answered = polls.iter().zip(tokens).filter(|(poll, _)| !poll.revents().is_empty());
+        Ok(answered.map(|(_, token)| token).collect())
+    }
+
+    fn accept(&mut self) {
+        while let Ok((stream, _)) = self.listener.accept() {
+            if self.clients.len() < CLIENTS_MAX
+                && let Ok(client) = Client::accept(stream)
+            {
+                self.clients.insert(self.next_client, client);
+                self.next_client += 1;
+            }
+        }
+    }
+
+    fn serve_client(&mut self, id: u64) {
+        let Some(client) = self.clients.get_mut(&id) else { return };
+        let mut open = client.flush().and_then(|()| client.read()).is_ok();
+        while open {
+            let Some(client) = self.clients.get_mut(&id) else { return };
+            let frame = match client.next_request() {
+                Ok(Some(frame)) => frame,
+                Ok(None) => break,
+                Err(_) => {
+                    open = false;
+                    break;
+                }
+            };
+            let fds = std::mem::take(&mut client.fds);
+            open = self.carry_out(id, &frame, fds).is_ok();
+        }
+        if open {
+            self.catch_up(id);
+        } else {
+            self.close(id);
+        }
+    }
+
+    /// A closed connection ends the command that it carried.
+    fn close(&mut self, id: u64) {
+        self.clients.remove(&id);
+        for command in self.commands.iter().filter(|command| command.client == id) {
+            let _ = sys::signal_process(&command.pidfd, libc::SIGKILL);
+        }
+    }
+
+    fn carry_out(&mut self, id: u64, frame: &[u8], fds: Vec<OwnedFd>) -> io::Result<()> {
+        let Ok(request) = protocol::decode::<Request>(frame) else {
+            return self.reply(id, &Reply::Refused { refusal: Refusal::Unsupported }, Vec::new());
+        };
+        let outcome = match request.call {
+            Call::Start { container } => {
+                let outcome = self.start(*container).map(|container| Some(Reply::Started { container }));
+                sys::trim_memory();
+                outcome
+            }
+            Call::Stop { name, signal, grace_ms } => self.stop(id, &name, signal, Duration::from_millis(grace_ms)),
+            Call::Remove { name, attempt } => self.remove(&name, attempt).map(|()| Some(Reply::Done)),
+            Call::Exec(call) => return self.exec(id, call, fds),
+            Call::Watch => {
+                self.set_mode(id, Mode::Watching { behind: true });
+                Ok(None)
+            }
+            Call::StopSandbox => {
+                self.stop_sandbox(id);
+                Ok(None)
+            }
+            Call::Shutdown => {
+                self.ending = true;
+                self.stop_sandbox(id);
+                Ok(None)
+            }
+        };
+        match outcome {
+            Ok(Some(reply)) => self.reply(id, &reply, Vec::new()),
+            Ok(None) => Ok(()),
+            Err(refusal) => self.reply(id, &Reply::Refused { refusal }, Vec::new()),
+        }
+    }
+
+    fn reply(&mut self, id: u64, reply: &Reply, fds: Vec<OwnedFd>) -> io::Result<()> {
+        self.clients.get_mut(&id).map_or(Ok(()), |client| client.send(reply, fds))
+    }
+
+    fn set_mode(&mut self, id: u64, mode: Mode) {
+        if let Some(client) = self.clients.get_mut(&id) {
+            client.mode = mode;
+        }
+    }
+
+    fn start(&mut self, config: ContainerConfig) -> Result<ContainerStatus, Refusal> {
+        if self.stopped {
+            return Err(Refusal::Stopped);
+        }
+        if config.privileged && !self.record.allow_privileged {
+            return Err(Refusal::Privileged);
+        }
+        let taken = |container: &Container| {
+            container.status.name == config.name
+                && (container.running.is_some() || container.status.attempt == config.attempt)
+        };
+        if self.containers.iter().any(taken) {
+            return Err(Refusal::Exists);
+        }
+        if self.containers.len() >= CONTAINERS_MAX {
+            return Err(Refusal::TooMany);
+        }
+        let log = what(LogFile::open(&config.log_path, config.log_limits), || {
+            format!("cannot open the log file {}", config.log_path.display())
+        });
+        let log = log.map_err(|message| Refusal::Setup { message })?;
+        let identity = Identity::of(&config, &self.record.config.hostname);
+        let cgroup = self.container_cgroup(&config.name);
+        let launched = launch::container(&self.place(cgroup.clone()), &config, &identity)?;
+        let outputs = match launched.outputs {
+            Outputs::Pipes { stdout, stderr } => {
+                vec![Output::new(stdout, Stream::Stdout), Output::new(stderr, Stream::Stderr)]
+            }
+            Outputs::Terminal(master) => {
+                let _ = rustix::io::ioctl_fionbio(&master, true);
+                vec![Output::new(master, Stream::Stdout)]
+            }
+            Outputs::Elsewhere => Vec::new(),
+        };
+        let started_at = SystemTime::now();
+        let state = ContainerState::Running { pid: launched.pid, started_at };
+        let status = ContainerStatus { name: config.name, attempt: config.attempt, state };
+        let running = Running {
+            pid: launched.pid,
+            pidfd: launched.pidfd,
+            started_at,
+            identity,
+            outputs,
+            log,
+            log_broken: false,
+            kill_at: None,
+            cgroup,
+        };
+        self.containers.push(Container { status: status.clone(), running: Some(running) });
+        self.changed();
+        Ok(status)
+    }
+
+    fn place(&self, cgroup: Option<PathBuf>) -> Place<'_> {
+        Place { record: &self.record, namespaces: &self.namespaces, pod_dir: &self.pod_dir, cgroup }
+    }
+
+    fn container_cgroup(&self, name: &str) -> Option<PathBuf> {
+        self.cgroup.as_ref().map(|pod| pod.join(name))
+    }
+
+    fn running(&mut self, name: &str) -> Option<(u32, &mut Running)> {
+        self.containers
+            .iter_mut()
+            .filter(|container| container.status.name == name)
+            .find_map(|container| Some((container.status.attempt, container.running.as_mut()?)))
+    }
+
+    fn stop(&mut self, id: u64, name: &str, signal: i32, grace: Duration) -> Result<Option<Reply>, Refusal> {
+        let Some((attempt, running)) = self.running(name) else { return Ok(Some(Reply::Done)) };
+        if !(1..=64).contains(&signal) {
+            return Err(Refusal::Invalid { message: format!("{signal} is no signal") });
+        }
+        let grace = grace.min(GRACE_MAX);
+        let signal = if grace.is_zero() { libc::SIGKILL } else { signal };
+        let _ = sys::signal_process(&running.pidfd, signal);
+        let deadline = Instant::now() + grace;
+        running.kill_at = Some(running.kill_at.map_or(deadline, |earlier| earlier.min(deadline)));
+        self.set_mode(id, Mode::Stopping { name: name.to_owned(), attempt });
+        Ok(None)
+    }
+
+    fn kill_overdue(&mut self) {
+        let now = Instant::now();
+        for running in self.containers.iter_mut().filter_map(|container| container.running.as_mut()) {
+            if running.kill_at.is_some_and(|deadline| deadline <= now) {
+                running.kill_at = None;
+                let _ = sys::signal_process(&running.pidfd, libc::SIGKILL);
+            }
+        }
+    }
+
+    fn remove(&mut self, name: &str, attempt: u32) -> Result<(), Refusal> {
+        let found = |container: &Container| container.status.name == name && container.status.attempt == attempt;
+        let Some(index) = self.containers.iter().position(found) else { return Ok(()) };
+        if self.containers[index].running.is_some() {
+            return Err(Refusal::Running);
+        }
+        self.containers.remove(index);
+        self.changed();
+        Ok(())
+    }
+
+    fn exec(&mut self, id: u64, call: ExecCall, fds: Vec<OwnedFd>) -> io::Result<()> {
+        match self.start_command(id, call, fds) {
+            Ok(terminal) => self.reply(id, &Reply::ExecStarted, terminal.into_iter().collect()),
+            Err(refusal) => self.reply(id, &Reply::Refused { refusal }, Vec::new()),
+        }
+    }
+
+    fn start_command(&mut self, id: u64, call: ExecCall, fds: Vec<OwnedFd>) -> Result<Option<OwnedFd>, Refusal> {
+        if self.commands.len() >= COMMANDS_MAX {
+            return Err(Refusal::TooMany);
+        }
+        let mut fds = fds.into_iter();
+        let mut take = |wanted: bool| wanted.then(|| fds.next()).flatten();
+        let streams = [take(call.stdin), take(call.stdout), take(call.stderr)];
+        let cgroup = self.container_cgroup(&call.container);
+        let place = self.place(cgroup);
+        let running = self
+            .containers
+            .iter()
+            .filter(|container| container.status.name == call.container)
+            .find_map(|container| container.running.as_ref())
+            .ok_or(Refusal::NotRunning)?;
+        let mut identity = running.identity.clone();
+        if call.tty && !identity.env.iter().any(|(name, _)| name == "TERM") {
+            identity.env.push(("TERM".to_owned(), "xterm".to_owned()));
+        }
+        let command = Command { argv: &call.argv, streams, tty: call.tty, size: call.size };
+        let launched = launch::command(&place, &running.pidfd, &identity, command)?;
+        self.commands.push(RunningCommand { pid: launched.pid, pidfd: launched.pidfd, client: id });
+        self.set_mode(id, Mode::Commanding { pid: launched.pid });
+        match launched.outputs {
+            Outputs::Terminal(master) => Ok(Some(master)),
+            Outputs::Pipes { .. } | Outputs::Elsewhere => Ok(None),
+        }
+    }
+
+    fn stop_sandbox(&mut self, id: u64) {
+        if !self.stopped {
+            self.stopped = true;
+            disconnect(&self.record.network.host_link);
+            self.changed();
+        }
+        for running in self.containers.iter().filter_map(|container| container.running.as_ref()) {
+            let _ = sys::signal_process(&running.pidfd, libc::SIGKILL);
+        }
+        self.set_mode(id, Mode::StoppingSandbox);
+        if !self.ending {
+            self.answer_stopped_sandbox();
+        }
+    }
+
+    fn is_quiet(&self) -> bool {
+        self.commands.is_empty() && self.containers.iter().all(|container| container.running.is_none())
+    }
+
+    fn answer_stopped_sandbox(&mut self) {
+        if self.is_quiet() {
+            self.answer(|mode| *mode == Mode::StoppingSandbox, &Reply::Done);
+        }
+    }
+
+    /// Replies to everyone who waits for this, and makes them idle again.
+    fn answer(&mut self, waits: impl Fn(&Mode) -> bool, reply: &Reply) {
+        let ids: Vec<u64> =
+            self.clients.iter().filter(|(_, client)| waits(&client.mode)).map(|(id, _)| *id).collect();
+        for id in ids {
+            self.set_mode(id, Mode::Idle);
+            if self.reply(id, reply, Vec::new()).is_err() {
+                self.close(id);
+            }
+        }
+    }
+
+    /// Takes the exit status of every process that has ended. Orphans of commands come here too: the shim is their reaper.
+    fn reap(&mut self) -> io::Result<()> {
+        let mut pending = [0u8; 128];
+        while rustix::io::read(&self.signals, &mut pending).is_ok_and(|length| length > 0) {}
+        loop {
+            match rustix::process::wait(WaitOptions::NOHANG) {
+                Ok(Some((pid, status))) => self.ended(pid.as_raw_nonzero().get(), status),
+                Ok(None) | Err(rustix::io::Errno::CHILD) => return Ok(()),
+                Err(rustix::io::Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    fn ended(&mut self, pid: i32, status: WaitStatus) {
+        let signal = status.terminating_signal();
+        let exit_code = signal.map_or(status.exit_status().unwrap_or(255), |signal| 128 + signal);
+        if let Some(index) = self.commands.iter().position(|command| command.pid == pid) {
+            self.commands.swap_remove(index);
+            self.answer(|mode| *mode == Mode::Commanding { pid }, &Reply::ExecEnded { exit_code });
+        } else if let Some(index) = self.containers.iter().position(|container| container.pid() == Some(pid)) {
+            self.container_ended(index, exit_code, signal);
+        }
+        if !self.ending {
+            self.answer_stopped_sandbox();
+        }
+    }
+
+    fn container_ended(&mut self, index: usize, exit_code: i32, signal: Option<i32>) {
+        // Every process of its pid namespace is gone by now, so its output is complete in the pipes.
+        let count = self.containers[index].running.as_ref().map_or(0, |running| running.outputs.len());
+        for output in 0..count {
+            while self.read_some(index, output) {}
+        }
+        let container = &mut self.containers[index];
+        let Some(mut running) = container.running.take() else { return };
+        let time = timestamp(SystemTime::now());
+        let mut lines = Vec::new();
+        running.outputs.iter_mut().for_each(|output| output.cutter.finish(&time, &mut lines));
+        running.append(&lines);
+        let oom_kills = running.cgroup.as_deref().map_or(0, cgroup::oom_kills);
+        container.status.state = ContainerState::Exited(Exit {
+            exit_code,
+            signal,
+            started_at: running.started_at,
+            finished_at: SystemTime::now(),
+            oom_killed: oom_kills > 0,
+            lost: false,
+        });
+        if let Some(dir) = &running.cgroup {
+            // Commands of it may still be waited for; the agent removes what stays.
+            let _ = fs::remove_dir(dir);
+        }
+        let (name, attempt) = (container.status.name.clone(), container.status.attempt);
+        drop(running);
+        self.changed();
+        self.answer(|mode| *mode == Mode::Stopping { name: name.clone(), attempt }, &Reply::Done);
+    }
+
+    /// Moves what a process printed into its log; false when nothing is left for now.
+    fn read_some(&mut self, container: usize, output: usize) -> bool {
+        let Some(running) = self.containers.get_mut(container).and_then(|container| container.running.as_mut()) else {
+            return false;
+        };
+        let Some(source) = running.outputs.get_mut(output).filter(|output| !output.ended) else { return false };
+        match rustix::io::read(&source.fd, self.buffer.as_mut_slice()) {
+            Ok(length) if length > 0 => {
+                let mut lines = Vec::with_capacity(length + 128);
+                source.cutter.push(&self.buffer[..length], &timestamp(SystemTime::now()), &mut lines);
+                running.append(&lines);
+                true
+            }
+            Err(rustix::io::Errno::AGAIN) => false,
+            Err(rustix::io::Errno::INTR) => true,
+            // End of file, or EIO from a terminal that nobody holds any more.
+            _ => {
+                source.ended = true;
+                false
+            }
+        }
+    }
+
+    /// Something that watchers see: on disk first, then told.
+    fn changed(&mut self) {
+        if let Err(error) = self.save() {
+            eprintln!("cannot write {STATE_FILE}: {error}");
+        }
+        for client in self.clients.values_mut() {
+            if let Mode::Watching { behind } = &mut client.mode {
+                *behind = true;
+            }
+        }
+        let ids: Vec<u64> = self.clients.keys().copied().collect();
+        ids.into_iter().for_each(|id| self.catch_up(id));
+    }
+
+    /// Tells a watcher the newest state once it has taken the one before: a slow one skips, it never queues.
+    fn catch_up(&mut self, id: u64) {
+        let state = self.state();
+        let Some(client) = self.clients.get_mut(&id) else { return };
+        if client.mode == (Mode::Watching { behind: true }) && !client.has_output() {
+            client.mode = Mode::Watching { behind: false };
+            if client.send(&Reply::State { state }, Vec::new()).is_err() {
+                self.close(id);
+            }
+        }
+    }
+
+    fn state(&self) -> PodState {
+        PodState {
+            version: VERSION,
+            shim_pid: std::process::id() as i32,
+            shim_start_ticks: self.start_ticks,
+            created_at: self.created_at,
+            stopped: self.stopped,
+            containers: self.containers.iter().map(|container| container.status.clone()).collect(),
+        }
+    }
+
+    /// Not synced to the disk: it is of no use after the machine went down.
+    fn save(&self) -> io::Result<()> {
+        let staged = format!("{STATE_FILE}.new");
+        fs::write(&staged, serde_json::to_vec(&self.state())?)?;
+        fs::rename(staged, STATE_FILE)
+    }
+}
+
+impl Container {
+    fn pid(&self) -> Option<i32> {
+        self.running.as_ref().map(|running| running.pid)
+    }
+}
+
+impl Running {
+    /// A full disk costs lines, never the container.
+    fn append(&mut self, lines: &[u8]) {
+        let result = self.log.append(lines);
+        if let Err(error) = &result
+            && !self.log_broken
+        {
+            eprintln!("log lines are lost: {error}");
+        }
+        self.log_broken = result.is_err();
+    }
+}
+
+impl Output {
+    fn new(fd: OwnedFd, stream: Stream) -> Self {
+        Self { fd, cutter: LineCutter::new(stream), ended: false }
+    }
+}

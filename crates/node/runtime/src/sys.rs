@@ -1,0 +1,207 @@
+//! The few system calls that rustix has no safe form for. All `unsafe` of this crate that is not a `dup2` is here.
+
+use std::ffi::{CStr, CString};
+use std::fs;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::ptr;
+
+/// libc's constant of this name overflows its type.
+const CLONE_INTO_CGROUP: u64 = 0x2_0000_0000;
+
+/// Which side of a [`clone_process`] this is.
+pub(crate) enum Cloned {
+    /// The new process. It must end in `execve` or [`exit_now`].
+    Child,
+    /// The caller, with the child's pid and a descriptor for it.
+    Parent { pid: i32, pidfd: OwnedFd },
+}
+
+/// `clone3` without shared memory: a fork with namespaces. `cgroup` is a cgroup v2 directory to start in.
+///
+/// The process must have one thread: the child goes on with a copy of this one's memory.
+pub(crate) fn clone_process(namespaces: u64, cgroup: Option<BorrowedFd<'_>>) -> io::Result<Cloned> {
+    debug_assert_eq!(thread_count(), 1, "only a single-threaded process may fork here");
+    let mut pidfd: RawFd = -1;
+    // SAFETY: clone_args is plain integers, for which zero is "absent".
+    let mut args: libc::clone_args = unsafe { std::mem::zeroed() };
+    args.flags = namespaces | libc::CLONE_PIDFD as u64;
+    args.pidfd = ptr::from_mut(&mut pidfd) as u64;
+    args.exit_signal = libc::SIGCHLD as u64;
+    if let Some(cgroup) = cgroup {
+        args.flags |= CLONE_INTO_CGROUP;
+        args.cgroup = cgroup.as_raw_fd() as u64;
+    }
+    // SAFETY: without CLONE_VM and with no stack this is a fork; args and pidfd outlive the call. One thread only, so no
+    // lock is held that the child could wait for.
+    let pid = unsafe { libc::syscall(libc::SYS_clone3, ptr::from_mut(&mut args), size_of::<libc::clone_args>()) };
+    match pid {
+        -1 => Err(io::Error::last_os_error()),
+        0 => Ok(Cloned::Child),
+        // SAFETY: the kernel has just opened the descriptor for us.
+        pid => Ok(Cloned::Parent { pid: pid as i32, pidfd: unsafe { OwnedFd::from_raw_fd(pidfd) } }),
+    }
+}
+
+fn thread_count() -> usize {
+    fs::read_dir("/proc/self/task").map_or(1, Iterator::count)
+}
+
+/// Ends the process at once: no destructors, no buffers.
+pub(crate) fn exit_now(code: i32) -> ! {
+    // SAFETY: _exit has no preconditions.
+    unsafe { libc::_exit(code) }
+}
+
+/// What [`mount_setattr`] changes.
+#[derive(Default)]
+pub(crate) struct MountChange<'fd> {
+    pub(crate) set: u64,
+    pub(crate) private: bool,
+    pub(crate) recursive: bool,
+    pub(crate) id_map: Option<BorrowedFd<'fd>>,
+}
+
+/// `mount_setattr` (Linux 5.12) on the mount behind a descriptor.
+pub(crate) fn mount_setattr(mount: impl AsFd, change: &MountChange<'_>) -> io::Result<()> {
+    let mut attr = libc::mount_attr { attr_set: change.set, attr_clr: 0, propagation: 0, userns_fd: 0 };
+    if change.private {
+        attr.propagation = libc::MS_PRIVATE;
+    }
+    if let Some(user_namespace) = change.id_map {
+        attr.attr_set |= libc::MOUNT_ATTR_IDMAP;
+        attr.userns_fd = user_namespace.as_raw_fd() as u64;
+    }
+    let flags = libc::AT_EMPTY_PATH | if change.recursive { libc::AT_RECURSIVE } else { 0 };
+    // SAFETY: the path is a constant C string, attr is a valid structure of the length given.
+    let result = unsafe {
+        libc::syscall(
+            libc::SYS_mount_setattr,
+            mount.as_fd().as_raw_fd(),
+            c"".as_ptr(),
+            flags,
+            ptr::from_mut(&mut attr),
+            size_of::<libc::mount_attr>(),
+        )
+    };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Blocks SIGCHLD and returns a descriptor that is readable when one is pending.
+pub(crate) fn child_signals() -> io::Result<OwnedFd> {
+    // SAFETY: the set is initialised by sigemptyset before it is used.
+    unsafe {
+        let mut set: libc::sigset_t = std::mem::zeroed();
+        libc::sigemptyset(&mut set);
+        libc::sigaddset(&mut set, libc::SIGCHLD);
+        if libc::sigprocmask(libc::SIG_BLOCK, &set, ptr::null_mut()) != 0 {
+            return Err(io::Error::last_os_error());
+        }
+        match libc::signalfd(-1, &set, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK) {
+            -1 => Err(io::Error::last_os_error()),
+            fd => Ok(OwnedFd::from_raw_fd(fd)),
+        }
+    }
+}
+
+/// Ignores what a terminal or a service manager would stop us with.
+pub(crate) fn ignore_signals(signals: &[i32]) {
+    for signal in signals {
+        // SAFETY: SIG_IGN is a valid disposition and no handler of ours exists.
+        unsafe { libc::signal(*signal, libc::SIG_IGN) };
+    }
+}
+
+/// Every signal back to its default and none blocked, as a new program expects it.
+pub(crate) fn reset_signals() {
+    // SAFETY: SIG_DFL is always valid; the empty set is initialised. KILL, STOP and libc's own refuse, which is fine.
+    unsafe {
+        for signal in 1..=64 {
+            libc::signal(signal, libc::SIG_DFL);
+        }
+        let mut none: libc::sigset_t = std::mem::zeroed();
+        libc::sigemptyset(&mut none);
+        libc::sigprocmask(libc::SIG_SETMASK, &none, ptr::null_mut());
+    }
+}
+
+/// Sends a signal by number through a pid descriptor.
+pub(crate) fn signal_process(pidfd: impl AsFd, signal: i32) -> io::Result<()> {
+    // SAFETY: no pointers but a null siginfo, which means "as kill does".
+    let result = unsafe {
+        libc::syscall(
+            libc::SYS_pidfd_send_signal,
+            pidfd.as_fd().as_raw_fd(),
+            signal,
+            ptr::null_mut::<libc::siginfo_t>(),
+            0,
+        )
+    };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Drops a capability from the bounding set, by number; true when the kernel knows that number.
+pub(crate) fn drop_bounding(capability: u32) -> io::Result<bool> {
+    // SAFETY: PR_CAPBSET_DROP takes one integer.
+    if unsafe { libc::prctl(libc::PR_CAPBSET_DROP, libc::c_ulong::from(capability), 0, 0, 0) } == 0 {
+        return Ok(true);
+    }
+    let error = io::Error::last_os_error();
+    if error.raw_os_error() == Some(libc::EINVAL) { Ok(false) } else { Err(error) }
+}
+
+/// Replaces the program. Comes back only with the error.
+pub(crate) fn execute(path: &CStr, argv: &[CString], env: &[CString]) -> io::Error {
+    let pointers = |strings: &[CString]| -> Vec<*const libc::c_char> {
+        strings.iter().map(|string| string.as_ptr()).chain([ptr::null()]).collect()
+    };
+    let (argv, env) = (pointers(argv), pointers(env));
+    // SAFETY: both arrays end in null and point to C strings that live until the call is over.
+    unsafe { libc::execve(path.as_ptr(), argv.as_ptr(), env.as_ptr()) };
+    io::Error::last_os_error()
+}
+
+/// Closes every descriptor but the ones given.
+///
+/// # Safety
+/// No owned descriptor outside `keep` may be used or dropped afterwards: their owners do not know.
+pub(crate) unsafe fn close_all_but(keep: &[RawFd]) -> io::Result<()> {
+    let mut keep: Vec<u32> = keep.iter().map(|fd| *fd as u32).collect();
+    keep.sort_unstable();
+    let mut first = 0u32;
+    for fd in keep.into_iter().chain([u32::MAX]) {
+        if first < fd {
+            // SAFETY: closing descriptors by number; the caller answers for their owners.
+            let result = unsafe { libc::syscall(libc::SYS_close_range, first, fd - 1, 0) };
+            if result != 0 {
+                return Err(io::Error::last_os_error());
+            }
+        }
+        first = fd.saturating_add(1);
+    }
+    Ok(())
+}
+
+/// Makes `from` the descriptor `to`, which survives an exec.
+pub(crate) fn duplicate_onto(from: impl AsFd, to: RawFd) -> io::Result<()> {
+    // SAFETY: `to` is one of 0, 1, 2, which no owned descriptor of ours stands for.
+    if unsafe { libc::dup2(from.as_fd().as_raw_fd(), to) } < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+/// Gives freed memory back to the system.
+pub(crate) fn trim_memory() {
+    #[cfg(target_env = "gnu")]
+    // SAFETY: malloc_trim may be called at any time.
+    unsafe {
+        libc::malloc_trim(0);
+    }
+}
+
+/// The start time of a process in clock ticks since boot (field 22 of its `stat`), which with its pid names it for good.
+pub(crate) fn start_ticks(pid: i32) -> io::Result<u64> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat"))?;
+    // The second field is the command in parentheses and may hold anything, so count from the last one.
+    let after = stat.rsplit_once(')').map_or("", |(_, after)| after);
+    let ticks = after.split_ascii_whitespace().nth(19).and_then(|field| field.parse().ok());
+    ticks.ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "no start time in stat"))
+}
