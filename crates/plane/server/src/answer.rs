@@ -53,6 +53,12 @@ impl Answer {
         }
     }
 
+    /// The same answer with another code.
+    pub(crate) fn with_code(mut self, code: u16) -> Self {
+        self.code = code;
+        self
+    }
+
     /// The same answer with sentences for `Warning` headers.
     pub(crate) fn with_warnings(mut self, warnings: impl IntoIterator<Item = String>) -> Self {
         self.warnings.extend(warnings);

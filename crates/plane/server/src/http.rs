@@ -1,3 +1,9 @@
 //! HTTP as every client sees it: connections, limits, headers, media types.
 
+pub(crate) mod body;
+pub(crate) mod connection;
+pub(crate) mod deadline;
+pub(crate) mod encoding;
 pub(crate) mod negotiation;
+mod pretty;
+pub(crate) mod response;

@@ -1,7 +1,35 @@
 //! Kubernetes REST over a store.
+//!
+//! ```text
+//!   TLS ─▶ authentication ─▶ path ─▶ authorization ─▶ front ─┬▶ objects: list, watch, get, write
+//!                                                            ├▶ discovery, openapi, version, health, metrics
+//!                                                            ├▶ access reviews
+//!                                                            └▶ streams: log, exec ─▶ NodeAccess
+//! ```
+//!
+//! A server is one call of [`run`]: it is handed its store, its listener and its shutdown signal. `Status` is the only
+//! error that leaves it towards clients.
 
+mod access_reviews;
 mod answer;
+mod authentication;
 mod authorization;
+mod cache;
+pub mod credentials;
+mod discovery;
+mod front;
+mod health;
 mod http;
+mod metrics;
+mod node_access;
 mod objects;
+mod openapi;
+mod path;
 mod request;
+mod server;
+mod streams;
+mod tls;
+mod version;
+
+pub use node_access::{ExecRequest, ExecStreams, ExitStatus, LogRequest, LogStream, NodeAccess, TerminalSize};
+pub use server::{ServeError, ServerConfig, run};

@@ -55,7 +55,7 @@ impl User {
 }
 
 /// One request to one resource. Authentication, authorization, the body limit and the verb table are behind it.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(crate) struct ApiRequest {
     pub(crate) verb: Verb,
     pub(crate) resource: &'static Resource,
@@ -104,7 +104,10 @@ impl Query {
 
     /// The first value of a parameter; empty is a value.
     pub(crate) fn get(&self, key: &str) -> Option<&str> {
-        self.all(key).next()
+        self.0
+            .iter()
+            .find(|(held, _)| held == key)
+            .map(|(_, value)| value.as_str())
     }
 
     /// The first value of a parameter, unless it is empty.

@@ -1,0 +1,19 @@
+//! What the controllers' identity may do: bind pods, empty a deleted namespace, say what happened.
+
+use super::Attributes;
+
+/// Whether the controllers may do this.
+pub(super) fn allow(wanted: &Attributes) -> bool {
+    match (wanted.verb.as_str(), wanted.what().as_str()) {
+        ("get" | "list" | "watch", "pods" | "nodes" | "namespaces" | "coordination.k8s.io/leases") => true,
+        ("create", "pods/binding") | ("update" | "patch", "pods/status") => true,
+        ("update", "namespaces/finalize") | ("update" | "patch", "namespaces/status") => true,
+        ("create" | "patch" | "update", "events" | "events.k8s.io/events") => true,
+        ("create" | "get" | "update" | "patch", "serviceaccounts") => true,
+        // A deleted namespace is emptied kind by kind, whatever the kinds are.
+        ("delete" | "deletecollection" | "list", what) => {
+            wanted.subresource.is_empty() && what != "namespaces"
+        }
+        _ => false,
+    }
+}

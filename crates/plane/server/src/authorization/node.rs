@@ -1,0 +1,153 @@
+//! What a node's identity may do: read what its pods refer to, run them, and speak about itself.
+//!
+//! In the spirit of `plugin/pkg/auth/authorizer/node` and `plugin/pkg/admission/noderestriction`, Kubernetes 1.36, and
+//! narrower: a pod's status and deletion are for the node it is bound to alone.
+
+use hotmap_schema::{decode_protobuf, envelope, json, yaml};
+use serde_json::Value;
+
+use super::{
+    Attributes, Decision,
+    references::{PodReferences, Referenced},
+};
+use crate::{http::negotiation::Media, request::User};
+
+/// The namespace of the leases by which nodes say that they live.
+const LEASE_NAMESPACE: &str = "kube-node-lease";
+
+/// The node a user stands for.
+pub(super) fn name(user: &User) -> Option<&str> {
+    let name = user
+        .name
+        .strip_prefix("system:node:")
+        .filter(|name| !name.is_empty())?;
+    user.is_in("system:nodes").then_some(name)
+}
+
+/// Whether node `node` may do this.
+pub(super) fn decide(node: &str, wanted: &Attributes, pods: &dyn PodReferences) -> Decision {
+    let verb = wanted.verb.as_str();
+    match wanted.what().as_str() {
+        "configmaps" => reads_reference(node, wanted, Referenced::ConfigMap, pods),
+        "secrets" => reads_reference(node, wanted, Referenced::Secret, pods),
+        "serviceaccounts" => reads_reference(node, wanted, Referenced::ServiceAccount, pods),
+        "pods" => on_pods(node, wanted, pods),
+        "pods/status" => match verb {
+            "get" | "update" | "patch" => is_mine(node, wanted, pods),
+            _ => Decision::when(false),
+        },
+        "nodes" => match verb {
+            // Whose Node is created stands in the body: `writes_itself` looks there.
+            "create" => Decision::Allowed,
+            "get" | "list" | "watch" | "update" | "patch" => about_itself(node, wanted),
+            _ => Decision::when(false),
+        },
+        "nodes/status" => match verb {
+            "get" | "update" | "patch" => about_itself(node, wanted),
+            _ => Decision::when(false),
+        },
+        "coordination.k8s.io/leases" => lease(node, wanted),
+        "events" | "events.k8s.io/events" => Decision::when(matches!(verb, "create" | "update" | "patch")),
+        "services" | "namespaces" => Decision::when(wanted.reads()),
+        _ => Decision::when(false),
+    }
+}
+
+fn reads_reference(node: &str, wanted: &Attributes, kind: Referenced, pods: &dyn PodReferences) -> Decision {
+    if !wanted.reads() {
+        return denied("can only read resources of this type");
+    }
+    if wanted.namespace.is_empty() {
+        return denied("can only read namespaced object of this type");
+    }
+    if wanted.name.is_empty() {
+        return denied("No Object name found");
+    }
+    if pods.node_refers_to(node, kind, &wanted.namespace, &wanted.name) {
+        return Decision::Allowed;
+    }
+    denied(format!(
+        "no relationship found between node '{node}' and this object"
+    ))
+}
+
+fn on_pods(node: &str, wanted: &Attributes, pods: &dyn PodReferences) -> Decision {
+    match wanted.verb.as_str() {
+        "list" | "watch" if wanted.fields.exact("spec.nodeName") == Some(node) => Decision::Allowed,
+        "list" | "watch" if wanted.name.is_empty() => {
+            denied("can only list/watch pods with spec.nodeName field selector")
+        }
+        "get" | "list" | "watch" | "delete" => is_mine(node, wanted, pods),
+        _ => Decision::when(false),
+    }
+}
+
+fn is_mine(node: &str, wanted: &Attributes, pods: &dyn PodReferences) -> Decision {
+    if pods.node_of(&wanted.namespace, &wanted.name).as_deref() == Some(node) {
+        return Decision::Allowed;
+    }
+    denied(format!(
+        "no relationship found between node '{node}' and this object"
+    ))
+}
+
+fn about_itself(node: &str, wanted: &Attributes) -> Decision {
+    match wanted.name.as_str() {
+        name if name == node => Decision::Allowed,
+        "" => denied(format!(
+            "node '{node}' cannot read all nodes, only its own Node object"
+        )),
+        name if wanted.reads() => denied(format!(
+            "node '{node}' cannot read '{name}', only its own Node object"
+        )),
+        name => denied(format!("node '{node}' is not allowed to modify node '{name}'")),
+    }
+}
+
+fn lease(node: &str, wanted: &Attributes) -> Decision {
+    match wanted.verb.as_str() {
+        "get" | "create" | "update" | "patch" | "delete" => {}
+        _ => return denied("can only get, create, update, patch, or delete a node lease"),
+    }
+    if wanted.namespace != LEASE_NAMESPACE {
+        return denied(format!(
+            "can only access leases in the {LEASE_NAMESPACE:?} system namespace"
+        ));
+    }
+    if wanted.verb != "create" && wanted.name != node {
+        return denied("can only access node lease with the same name as the requesting node");
+    }
+    Decision::Allowed
+}
+
+fn denied(why: impl Into<String>) -> Decision {
+    Decision::Denied(why.into())
+}
+
+/// Whether a node that creates a Node or a Lease names it after itself; true for everybody and everything else.
+///
+/// A body that cannot be read is let through: the write refuses it with a better sentence.
+pub(crate) fn writes_itself(
+    user: &User,
+    wanted: &Attributes,
+    content_type: Option<&str>,
+    body: &[u8],
+) -> bool {
+    let is_own_only = matches!(wanted.what().as_str(), "nodes" | "coordination.k8s.io/leases");
+    let Some(node) = name(user).filter(|_| is_own_only && wanted.verb == "create") else {
+        return true;
+    };
+    let kind = if wanted.group.is_empty() { "Node" } else { "Lease" };
+    let object = match Media::of_body(content_type) {
+        Ok(Media::Json) => json::parse(body).ok().map(|(object, _)| object),
+        Ok(Media::Yaml) => yaml::parse(body).ok().map(|(object, _)| object),
+        Ok(Media::Protobuf) => decode(&wanted.group, kind, body),
+        Err(_) => None,
+    };
+    object.is_none_or(|object| object["metadata"]["name"] == node)
+}
+
+fn decode(group: &str, kind: &str, body: &[u8]) -> Option<Value> {
+    let unknown = envelope::unwrap(body).ok()?;
+    decode_protobuf(hotmap_schema::kind(group, "v1", kind)?.message, unknown.raw).ok()
+}

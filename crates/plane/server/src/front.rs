@@ -1,0 +1,647 @@
+//! Where every request goes: who asks, what for, may they, and who answers.
+
+mod lanes;
+
+use std::{any::Any, net::SocketAddr, panic::AssertUnwindSafe, sync::Arc, time::Instant};
+
+use futures_util::FutureExt;
+use hotmap_kinds::{Resource, Subresource};
+use hotmap_object::Status;
+use hotmap_store::Store;
+use hyper::{
+    Method, Request, Response,
+    body::Incoming,
+    header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, HeaderMap, HeaderValue, IF_NONE_MATCH, USER_AGENT, VARY},
+};
+use jiff::Timestamp;
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+use crate::{
+    access_reviews,
+    answer::{Answer, Body},
+    authentication::{Peer, authenticate},
+    authorization::{Attributes, Authorizer, refusal, writes_itself},
+    discovery::Discovery,
+    health,
+    http::{
+        body, deadline,
+        response::{self, ResponseBody, Wishes},
+    },
+    metrics::{self, Labels, Metrics},
+    node_access::NodeAccess,
+    objects::Objects,
+    openapi::OpenApi,
+    path::{ResourcePath, Target},
+    request::{ApiRequest, Query, User, Verb},
+    streams, version,
+};
+use lanes::Lanes;
+
+/// What the front is made of.
+pub(crate) struct Parts {
+    pub(crate) version: String,
+    pub(crate) address: SocketAddr,
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) objects: Arc<Objects>,
+    pub(crate) node: Option<Arc<dyn NodeAccess>>,
+    /// Cancelled when the server stops.
+    pub(crate) stopping: CancellationToken,
+    /// What outlives its request: exec sessions.
+    pub(crate) tasks: TaskTracker,
+}
+
+/// Answers requests. One for all connections.
+pub(crate) struct Front {
+    version: String,
+    store: Arc<dyn Store>,
+    objects: Arc<Objects>,
+    node: Option<Arc<dyn NodeAccess>>,
+    stopping: CancellationToken,
+    tasks: TaskTracker,
+    authorizer: Authorizer,
+    discovery: Discovery,
+    openapi: OpenApi,
+    metrics: Metrics,
+    lanes: Lanes,
+}
+
+/// What a part of the front came up with.
+enum Reply {
+    Answer(Answer),
+    /// Plain text with a code.
+    Text(u16, String),
+    /// Ready as it is: an upgrade.
+    Response(Box<Response<ResponseBody>>),
+}
+
+/// How a reply is counted.
+struct Counting {
+    labels: Labels,
+    is_long_running: bool,
+}
+
+impl Front {
+    pub(crate) fn new(parts: Parts) -> Self {
+        let Parts {
+            version,
+            address,
+            store,
+            objects,
+            node,
+            stopping,
+            tasks,
+        } = parts;
+        let resources = hotmap_kinds::resources();
+        Self {
+            authorizer: Authorizer::new(objects.clone()),
+            discovery: Discovery::new(resources, address),
+            openapi: OpenApi::new(resources),
+            metrics: Metrics::new(),
+            lanes: Lanes::new(),
+            version,
+            store,
+            objects,
+            node,
+            stopping,
+            tasks,
+        }
+    }
+
+    pub(crate) fn metrics(&self) -> &Metrics {
+        &self.metrics
+    }
+
+    /// Whether `/readyz` is good.
+    pub(crate) fn is_ready(&self) -> bool {
+        health::report("readyz", None, &Query::default(), &self.facts()).code == 200
+    }
+
+    /// Answers one request, whatever happens: a panic is a 500.
+    pub(crate) async fn answer(&self, peer: &Peer, request: Request<Incoming>) -> Response<ResponseBody> {
+        let started = Instant::now();
+        let query = Query::parse(request.uri().query().unwrap_or_default());
+        let wishes = Wishes::new(request.headers(), &query, request.method() == Method::HEAD);
+        let mut counting = Counting {
+            labels: Labels {
+                verb: method_name(request.method()),
+                group: "",
+                version: "",
+                resource: "",
+                subresource: "",
+            },
+            is_long_running: false,
+        };
+        let handled = AssertUnwindSafe(self.route(peer, request, query, &wishes, &mut counting))
+            .catch_unwind()
+            .await;
+        let reply = handled.unwrap_or_else(|panic| {
+            self.metrics.record_panic();
+            tracing::error!(error = panic_text(&*panic), "a request ended in a panic");
+            Err(Status::internal(
+                "the server failed while it answered this request; its log says more",
+            ))
+        });
+        let mut response = match reply {
+            Ok(Reply::Answer(answer)) => response::of_answer(answer, &wishes, &self.stopping).await,
+            Ok(Reply::Text(code, text)) => response::of_text(code, text, &wishes),
+            Ok(Reply::Response(response)) => *response,
+            Err(status) => response::of_status(&status, &wishes),
+        };
+        let took = (!counting.is_long_running).then(|| started.elapsed());
+        self.metrics
+            .record(counting.labels, response.status().as_u16(), took);
+        if counting.is_long_running && response.status().is_success() {
+            let counted = self.metrics.long_running();
+            response = response.map(|body| body.counted(counted));
+        }
+        response
+    }
+
+    async fn route(
+        &self,
+        peer: &Peer,
+        request: Request<Incoming>,
+        query: Query,
+        wishes: &Wishes,
+        counting: &mut Counting,
+    ) -> Result<Reply, Status> {
+        let user = authenticate(peer, request.headers(), Timestamp::now())?;
+        match Target::parse(request.uri().path()) {
+            Target::Path(path) => {
+                let wanted = Attributes::of_path(request.method().as_str(), &path);
+                self.authorizer.authorize(&user, &wanted)?;
+                self.path(&path, &request, &query, wishes).await
+            }
+            Target::DeprecatedWatch => Err(Status::new(
+                404,
+                "NotFound",
+                "paths below /watch/ are not served: watch a list with ?watch=true",
+            )),
+            Target::Resource(path) => {
+                let verb = path.verb(request.method(), &query);
+                let wanted = path.attributes(verb, &query);
+                self.authorizer.authorize(&user, &wanted)?;
+                let Some((resource, subresource)) = find(&path)? else {
+                    return Ok(Reply::Text(404, "404 page not found\n".to_owned()));
+                };
+                let verb = allowed(&path, resource, subresource, verb)?;
+                let call = Call {
+                    user,
+                    path,
+                    verb,
+                    resource,
+                    subresource,
+                    wanted,
+                };
+                counting.labels = call.labels();
+                counting.is_long_running = call.is_long_running();
+                self.resource(call, request, query, wishes).await
+            }
+        }
+    }
+
+    async fn path(
+        &self,
+        path: &str,
+        request: &Request<Incoming>,
+        query: &Query,
+        wishes: &Wishes,
+    ) -> Result<Reply, Status> {
+        let trimmed = if path.len() > 1 {
+            path.trim_end_matches('/')
+        } else {
+            path
+        };
+        let is_known = health::endpoint(trimmed).is_some()
+            || self.discovery.holds(trimmed)
+            || trimmed.starts_with("/openapi/v3")
+            || matches!(trimmed, "/version" | "/metrics");
+        if !is_known {
+            return Ok(Reply::Text(404, "404 page not found\n".to_owned()));
+        }
+        if !matches!(request.method(), &Method::GET | &Method::HEAD) {
+            return Ok(Reply::Text(405, "405: Method Not Allowed".to_owned()));
+        }
+        if let Some((endpoint, check)) = health::endpoint(trimmed) {
+            let report = health::report(endpoint, check, query, &self.facts());
+            return Ok(Reply::Text(report.code, report.text));
+        }
+        if self.discovery.holds(trimmed) {
+            return self.discovery(trimmed, request.headers(), wishes);
+        }
+        match trimmed {
+            "/version" => {
+                let text =
+                    serde_json::to_vec_pretty(&version::document(&self.version)).map_err(Status::internal)?;
+                Ok(Reply::Answer(Answer::ok("application/json", text)))
+            }
+            "/metrics" => {
+                let revision = i64::try_from(self.store.revision().0).unwrap_or(i64::MAX);
+                Ok(Reply::Answer(Answer::ok(
+                    metrics::CONTENT_TYPE,
+                    self.metrics.render(revision),
+                )))
+            }
+            _ => Ok(
+                match self
+                    .openapi
+                    .answer(trimmed, query, request.headers(), &wishes.accept)
+                    .await?
+                {
+                    Some(answer) => Reply::Answer(answer),
+                    None => Reply::Text(404, "404 page not found\n".to_owned()),
+                },
+            ),
+        }
+    }
+
+    fn discovery(&self, path: &str, headers: &HeaderMap, wishes: &Wishes) -> Result<Reply, Status> {
+        let document = self.discovery.document(path, &wishes.accept)?;
+        let is_held = headers
+            .get(IF_NONE_MATCH)
+            .is_some_and(|held| held.as_bytes() == document.etag.as_bytes());
+        let (code, body) = if is_held {
+            (304, bytes::Bytes::new())
+        } else {
+            (200, document.body.clone())
+        };
+        let etag = HeaderValue::try_from(&document.etag).expect("a hash is plain text");
+        let answer = Answer::new(code, document.content_type, Body::Full(body))
+            .with_header(ETAG, etag)
+            .with_header(VARY, HeaderValue::from_static("Accept"))
+            .with_header(CACHE_CONTROL, HeaderValue::from_static("public"));
+        Ok(Reply::Answer(answer))
+    }
+
+    async fn resource(
+        &self,
+        call: Call,
+        mut request: Request<Incoming>,
+        query: Query,
+        wishes: &Wishes,
+    ) -> Result<Reply, Status> {
+        match (call.resource.plural, call.subresource.map_or("", |one| one.name)) {
+            ("pods", "exec") => {
+                let response = self.exec(&call, &query, &mut request).await?;
+                return Ok(Reply::Response(Box::new(response::finish(
+                    101,
+                    response,
+                    ResponseBody::full(bytes::Bytes::new()),
+                    wishes,
+                ))));
+            }
+            ("pods", "log") => return self.log(&call, &query).await.map(Reply::Answer),
+            _ => {}
+        }
+        if call.verb == Verb::Watch {
+            let request = self.api_request(call, &request, query, bytes::Bytes::new(), wishes);
+            return self.objects.handle(request).await.map(Reply::Answer);
+        }
+        let time = deadline::of(&query)?;
+        let mutates = !matches!(call.verb, Verb::Get | Verb::List);
+        let answering = async {
+            let _permit = self.lanes.enter(mutates).await?;
+            let _counted = self.metrics.answering(mutates);
+            let body = if mutates {
+                body::read(&mut request).await?
+            } else {
+                bytes::Bytes::new()
+            };
+            let content_type = content_type(request.headers());
+            if !writes_itself(&call.user, &call.wanted, content_type.as_deref(), &body) {
+                return Err(refusal(
+                    &call.user,
+                    &call.wanted,
+                    "a node may only create its own",
+                ));
+            }
+            if access_reviews::serves(call.resource) {
+                let review = access_reviews::Review {
+                    resource: call.resource,
+                    user: &call.user,
+                    accept: &wishes.accept,
+                    content_type: content_type.as_deref(),
+                    body: &body,
+                };
+                return review.answer(&self.authorizer);
+            }
+            let request = self.api_request(call, &request, query, body, wishes);
+            self.objects.handle(request).await
+        };
+        match tokio::time::timeout(time, answering).await {
+            Ok(answer) => answer.map(Reply::Answer),
+            Err(_) => Err(deadline::exceeded()),
+        }
+    }
+
+    fn api_request(
+        &self,
+        call: Call,
+        request: &Request<Incoming>,
+        query: Query,
+        body: bytes::Bytes,
+        wishes: &Wishes,
+    ) -> ApiRequest {
+        let creating = Attributes {
+            verb: "create".to_owned(),
+            ..call.wanted
+        };
+        let may_create = matches!(call.verb, Verb::Update | Verb::Patch | Verb::Create)
+            && self.authorizer.decide(&call.user, &creating).is_allowed();
+        let user_agent = request
+            .headers()
+            .get(USER_AGENT)
+            .and_then(|value| value.to_str().ok());
+        ApiRequest {
+            verb: call.verb,
+            resource: call.resource,
+            subresource: call.subresource,
+            namespace: call.path.namespace,
+            name: call.path.name,
+            query,
+            user: call.user,
+            user_agent: user_agent.unwrap_or_default().to_owned(),
+            accept: wishes.accept.clone(),
+            content_type: content_type(request.headers()),
+            body,
+            may_create,
+        }
+    }
+
+    async fn log(&self, call: &Call, query: &Query) -> Result<Answer, Status> {
+        let pod = self.pod(call).await?;
+        let request = streams::log_request(&pod, query, Timestamp::now())?;
+        let Some(request) = request else {
+            return Ok(Answer::ok("text/plain", bytes::Bytes::new()));
+        };
+        let log = self.node_for("log")?.logs(request).await?;
+        Ok(streams::log_answer(log))
+    }
+
+    async fn exec(
+        &self,
+        call: &Call,
+        query: &Query,
+        request: &mut Request<Incoming>,
+    ) -> Result<HeaderMap, Status> {
+        let pod = self.pod(call).await?;
+        let wanted = streams::exec_request(&pod, query)?;
+        let node = self.node_for("exec")?.clone();
+        let handshake = streams::handshake(request)?;
+        let running = node.exec(wanted).await?;
+        let upgrade = hyper::upgrade::on(request);
+        let session = streams::session(upgrade, handshake.protocol, running);
+        let stopping = self.stopping.clone();
+        let counted = self.metrics.long_running();
+        self.tasks.spawn(async move {
+            let _counted = counted;
+            tokio::select! {
+                () = session => {}
+                () = stopping.cancelled() => {}
+            }
+        });
+        Ok(handshake.headers)
+    }
+
+    /// The pod of a stream, read as any client would.
+    async fn pod(&self, call: &Call) -> Result<serde_json::Value, Status> {
+        let request = ApiRequest {
+            verb: Verb::Get,
+            resource: call.resource,
+            subresource: None,
+            namespace: call.path.namespace.clone(),
+            name: call.path.name.clone(),
+            query: Query::default(),
+            user: call.user.clone(),
+            user_agent: String::new(),
+            accept: Default::default(),
+            content_type: None,
+            body: bytes::Bytes::new(),
+            may_create: false,
+        };
+        match self.objects.handle(request).await?.body {
+            Body::Full(json) => serde_json::from_slice(&json).map_err(Status::internal),
+            Body::Stream(_) => Err(Status::internal("one object came as a stream")),
+        }
+    }
+
+    fn node_for(&self, what: &str) -> Result<&Arc<dyn NodeAccess>, Status> {
+        self.node.as_ref().ok_or_else(|| {
+            Status::new(
+                501,
+                "NotImplemented",
+                format!("pods/{what} is not served: this server has no node"),
+            )
+        })
+    }
+
+    fn facts(&self) -> health::Facts {
+        health::Facts {
+            store: self.store.health(),
+            is_synced: self.objects.is_synced(),
+            is_stopping: self.stopping.is_cancelled(),
+        }
+    }
+}
+
+/// A request to a resource that exists, with a verb that it has.
+struct Call {
+    user: Arc<User>,
+    path: ResourcePath,
+    verb: Verb,
+    resource: &'static Resource,
+    subresource: Option<&'static Subresource>,
+    wanted: Attributes,
+}
+
+impl Call {
+    fn is_long_running(&self) -> bool {
+        self.verb == Verb::Watch
+            || self
+                .subresource
+                .is_some_and(|one| matches!(one.name, "log" | "exec"))
+    }
+
+    fn labels(&self) -> Labels {
+        Labels {
+            verb: match self.verb {
+                Verb::Get => "GET",
+                Verb::List => "LIST",
+                Verb::Watch => "WATCH",
+                Verb::Create => "POST",
+                Verb::Update => "PUT",
+                Verb::Patch => "PATCH",
+                Verb::Delete => "DELETE",
+                Verb::DeleteCollection => "DELETECOLLECTION",
+            },
+            group: self.resource.group,
+            version: self.resource.version,
+            resource: self.resource.plural,
+            subresource: self.subresource.map_or("", |one| one.name),
+        }
+    }
+}
+
+/// The resource of a path; `None` where not even its group and version are served.
+///
+/// # Errors
+///
+/// 404 for a resource that is not served, 501 for a sub-resource that Kubernetes has and we do not yet.
+fn find(path: &ResourcePath) -> Result<Option<(&'static Resource, Option<&'static Subresource>)>, Status> {
+    let mut all = hotmap_kinds::resources().iter();
+    if !all.any(|one| (one.group, one.version) == (path.group.as_str(), path.version.as_str())) {
+        return Ok(None);
+    }
+    let resource = hotmap_kinds::find(&path.group, &path.version, &path.resource);
+    let resource = resource.ok_or_else(Status::page_not_found)?;
+    let is_misplaced = match (resource.namespaced, &path.namespace, &path.name) {
+        (true, None, name) => name.is_some(),
+        (false, namespace, _) => namespace.is_some(),
+        (true, Some(_), _) => false,
+    };
+    if is_misplaced || !path.rest.is_empty() {
+        return Err(Status::page_not_found());
+    }
+    let Some(name) = &path.subresource else {
+        return Ok(Some((resource, None)));
+    };
+    match resource.subresources.iter().find(|one| one.name == name) {
+        Some(subresource) => Ok(Some((resource, Some(subresource)))),
+        None if is_known_elsewhere(resource.plural, name) => Err(Status::new(
+            501,
+            "NotImplemented",
+            format!(
+                "{}/{name} is not served: hotmap has no {name} yet",
+                resource.plural
+            ),
+        )),
+        None => Err(Status::page_not_found()),
+    }
+}
+
+fn is_known_elsewhere(resource: &str, subresource: &str) -> bool {
+    match resource {
+        "pods" => matches!(
+            subresource,
+            "attach" | "portforward" | "proxy" | "eviction" | "ephemeralcontainers" | "resize"
+        ),
+        "serviceaccounts" => subresource == "token",
+        "nodes" | "services" => subresource == "proxy",
+        _ => false,
+    }
+}
+
+/// The verb, if the resource has it at this path.
+///
+/// # Errors
+///
+/// 405.
+fn allowed(
+    path: &ResourcePath,
+    resource: &Resource,
+    subresource: Option<&Subresource>,
+    verb: Option<Verb>,
+) -> Result<Verb, Status> {
+    let verbs = subresource.map_or(resource.verbs, |one| one.verbs);
+    let verb = verb.filter(|verb| {
+        let has_name = path.name.is_some();
+        let fits_path = match verb {
+            Verb::Create if subresource.is_none() => {
+                !has_name && (path.namespace.is_some() || !resource.namespaced)
+            }
+            Verb::Update | Verb::Patch => has_name,
+            // Upstream deletes collections one namespace at a time.
+            Verb::DeleteCollection => path.namespace.is_some() || !resource.namespaced,
+            _ => true,
+        };
+        fits_path && verbs.contains(&verb.as_str())
+    });
+    verb.ok_or_else(|| {
+        Status::new(
+            405,
+            "MethodNotAllowed",
+            "the server does not allow this method on the requested resource",
+        )
+    })
+}
+
+fn content_type(headers: &HeaderMap) -> Option<String> {
+    let raw = headers.get(CONTENT_TYPE)?.to_str().ok()?;
+    let bare = raw
+        .split(';')
+        .next()
+        .unwrap_or_default()
+        .trim()
+        .to_ascii_lowercase();
+    Some(bare).filter(|bare| !bare.is_empty())
+}
+
+fn method_name(method: &Method) -> &'static str {
+    match method.as_str() {
+        "GET" => "GET",
+        "HEAD" => "HEAD",
+        "POST" => "POST",
+        "PUT" => "PUT",
+        "PATCH" => "PATCH",
+        "DELETE" => "DELETE",
+        _ => "OTHER",
+    }
+}
+
+fn panic_text(panic: &(dyn Any + Send)) -> &str {
+    let text = panic.downcast_ref::<&str>().copied();
+    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str))
+        .unwrap_or("no text")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(method: &str, url: &str) -> u16 {
+        let (path, query) = url.split_once('?').unwrap_or((url, ""));
+        let Target::Resource(path) = Target::parse(path) else {
+            return 0;
+        };
+        let verb = path.verb(
+            &Method::from_bytes(method.as_bytes()).expect("a method"),
+            &Query::parse(query),
+        );
+        match find(&path) {
+            Ok(None) => 404,
+            Ok(Some((resource, subresource))) => {
+                allowed(&path, resource, subresource, verb).map_or_else(|status| status.code, |_| 200)
+            }
+            Err(status) => status.code,
+        }
+    }
+
+    #[test]
+    fn only_what_is_served_is_routed() {
+        for (method, url, code) in [
+            ("GET", "/api/v1/configmaps", 200),
+            ("GET", "/api/v1/namespaces/a/configmaps/b", 200),
+            ("POST", "/api/v1/namespaces/a/configmaps", 200),
+            ("POST", "/api/v1/configmaps", 405),
+            ("POST", "/api/v1/namespaces/a/configmaps/b", 405),
+            ("PUT", "/api/v1/namespaces/a/configmaps", 405),
+            ("DELETE", "/api/v1/configmaps", 405),
+            ("DELETE", "/api/v1/namespaces/a/configmaps", 200),
+            ("DELETE", "/api/v1/namespaces", 405),
+            ("GET", "/api/v1/configmaps/b", 404),
+            ("GET", "/api/v1/namespaces/a/nodes", 404),
+            ("GET", "/api/v1/namespaces/a/foos", 404),
+            ("GET", "/apis/foo/v1/bars", 404),
+            ("PUT", "/api/v1/namespaces/a/finalize", 200),
+            ("GET", "/api/v1/namespaces/a/finalize", 405),
+            ("POST", "/api/v1/namespaces/a/pods/b/binding", 200),
+            ("GET", "/api/v1/namespaces/a/pods/b/log", 200),
+            ("GET", "/api/v1/namespaces/a/pods/b/log/more", 404),
+            ("POST", "/api/v1/namespaces/a/pods/b/attach", 501),
+            ("GET", "/api/v1/namespaces/a/pods/b/nothing", 404),
+            ("OPTIONS", "/api/v1/nodes", 405),
+        ] {
+            assert_eq!(check(method, url), code, "{method} {url}");
+        }
+    }
+}

@@ -1,0 +1,214 @@
+//! A server from its listener to its last answer.
+
+use std::{sync::Arc, time::Duration};
+
+use hotmap_store::{Store, StoreError};
+use jiff::Timestamp;
+use tokio::{
+    net::{TcpListener, TcpStream},
+    sync::{Semaphore, oneshot},
+    task::{JoinError, JoinSet},
+    time::{Instant, MissedTickBehavior},
+};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+use crate::{
+    credentials::Credentials,
+    front::{Front, Parts},
+    http::connection,
+    node_access::NodeAccess,
+    objects::Objects,
+    tls::{Tls, TlsError},
+};
+
+/// Connections open at once; more wait in the listener's queue. About 300 MiB at the worst, and twice the watchers that
+/// the design measures with.
+const CONNECTIONS_MAX: usize = 10_000;
+/// Answers under way get this long when the server stops.
+const STOP_TIME_MAX: Duration = Duration::from_secs(10);
+/// How often certificates are looked at.
+const RENEWAL_INTERVAL: Duration = Duration::from_secs(60 * 60);
+/// Accepting fails when descriptors run out: others may become free in that time.
+const ACCEPT_RETRY: Duration = Duration::from_millis(100);
+/// How often the system namespaces are tried again where the store takes no writes.
+const BEGIN_INTERVAL: Duration = Duration::from_secs(10);
+/// How often a server that is still loading looks whether it is ready; only before the first readiness.
+const READY_INTERVAL: Duration = Duration::from_millis(2);
+
+/// What a server needs besides store and listener.
+pub struct ServerConfig {
+    /// Our own version, such as `0.1.0`: the build metadata of `/version`.
+    pub version: String,
+    /// The authority that signs our certificate and whose clients are known.
+    pub credentials: Credentials,
+    /// Reaches the pods' logs and processes; `None`: logs and exec are refused with a sentence.
+    pub node: Option<Arc<dyn NodeAccess>>,
+    /// Told once everything is loaded and `/readyz` is good.
+    pub ready: Option<oneshot::Sender<()>>,
+}
+
+/// Why a server ended early or never began.
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    /// The store could not be read.
+    #[error("the store cannot be read")]
+    Store(#[from] StoreError),
+    /// The certificates cannot be used.
+    #[error("TLS cannot be set up")]
+    Tls(#[from] TlsError),
+    /// The listener has no address.
+    #[error("the listener does not work")]
+    Listener(#[source] std::io::Error),
+    /// What keeps the caches current has ended.
+    #[error("a task of the server ended: {0}")]
+    TaskEnded(#[source] JoinError),
+}
+
+/// Serves until `shutdown`, then lets answers under way finish: watches end at once and cleanly, the rest has ten
+/// seconds.
+///
+/// # Errors
+///
+/// [`ServeError`]
+pub async fn run(
+    config: ServerConfig,
+    store: Arc<dyn Store>,
+    listener: TcpListener,
+    shutdown: impl Future<Output = ()>,
+) -> Result<(), ServeError> {
+    let ServerConfig {
+        version,
+        credentials,
+        node,
+        ready,
+    } = config;
+    let address = listener.local_addr().map_err(ServeError::Listener)?;
+    let tls = Arc::new(Tls::new(&credentials)?);
+    let stopping = CancellationToken::new();
+    let tasks = TaskTracker::new();
+    let objects = Objects::start(store.clone()).await?;
+    let mut is_begun = begin(&objects).await;
+    let front = Arc::new(Front::new(Parts {
+        version,
+        address,
+        store,
+        objects: objects.clone(),
+        node,
+        stopping: stopping.clone(),
+        tasks: tasks.clone(),
+    }));
+    let mut connections = JoinSet::new();
+    let limit = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    let mut renewal = tokio::time::interval_at(Instant::now() + RENEWAL_INTERVAL, RENEWAL_INTERVAL);
+    renewal.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut beginning = tokio::time::interval_at(Instant::now() + BEGIN_INTERVAL, BEGIN_INTERVAL);
+    let mut shutdown = std::pin::pin!(shutdown);
+    let mut telling_ready = std::pin::pin!(tell_ready(front.clone(), ready));
+    let mut has_told = false;
+    loop {
+        tokio::select! {
+            () = &mut shutdown => break,
+            () = &mut telling_ready, if !has_told => has_told = true,
+            (stream, permit) = accept(&listener, &limit) => {
+                let serving = connection::serve(stream, tls.clone(), front.clone(), tasks.clone(), stopping.clone());
+                connections.spawn(async move {
+                    serving.await;
+                    drop(permit);
+                });
+            }
+            Some(ended) = connections.join_next() => log_panic(ended),
+            _ = beginning.tick(), if !is_begun => is_begun = begin(&objects).await,
+            _ = renewal.tick() => renew(&credentials, &tls).await,
+        }
+    }
+    drop(listener);
+    stop(stopping, tasks, connections).await;
+    Ok(())
+}
+
+/// Creates what every cluster begins with. A store that takes no writes now, its disk full, still serves reads.
+async fn begin(objects: &Objects) -> bool {
+    let begun = objects.bootstrap().await;
+    if let Err(error) = &begun {
+        tracing::error!(%error, "the system namespaces cannot be created, trying again");
+    }
+    begun.is_ok()
+}
+
+async fn accept(
+    listener: &TcpListener,
+    limit: &Arc<Semaphore>,
+) -> (TcpStream, tokio::sync::OwnedSemaphorePermit) {
+    let permit = limit
+        .clone()
+        .acquire_owned()
+        .await
+        .expect("the semaphore is never closed");
+    loop {
+        match listener.accept().await {
+            Ok((stream, _)) => return (stream, permit),
+            Err(error) => {
+                tracing::warn!(%error, "cannot accept a connection");
+                tokio::time::sleep(ACCEPT_RETRY).await;
+            }
+        }
+    }
+}
+
+async fn tell_ready(front: Arc<Front>, ready: Option<oneshot::Sender<()>>) {
+    let Some(ready) = ready else { return };
+    while !front.is_ready() {
+        tokio::time::sleep(READY_INTERVAL).await;
+    }
+    // Nobody may listen any more: then nobody needs to know.
+    let _ = ready.send(());
+}
+
+async fn renew(credentials: &Credentials, tls: &Tls) {
+    let held = credentials.clone();
+    let renewed = tokio::task::spawn_blocking(move || held.renew(Timestamp::now())).await;
+    match renewed {
+        Ok(Ok(false)) => {}
+        Ok(Ok(true)) => match tls.exchange(credentials) {
+            Ok(()) => tracing::info!("serving certificate renewed"),
+            Err(error) => tracing::error!(
+                error = &error as &dyn std::error::Error,
+                "renewed certificate cannot be used"
+            ),
+        },
+        Ok(Err(error)) => {
+            tracing::error!(
+                error = &error as &dyn std::error::Error,
+                "certificates cannot be renewed, trying again in an hour"
+            );
+        }
+        Err(error) => tracing::error!(%error, "certificates cannot be renewed, trying again in an hour"),
+    }
+}
+
+async fn stop(stopping: CancellationToken, tasks: TaskTracker, mut connections: JoinSet<()>) {
+    stopping.cancel();
+    tasks.close();
+    let all = async {
+        while let Some(ended) = connections.join_next().await {
+            log_panic(ended);
+        }
+        tasks.wait().await;
+    };
+    if tokio::time::timeout(STOP_TIME_MAX, all).await.is_err() {
+        tracing::warn!(
+            connections = connections.len(),
+            "connections were cut off at the end"
+        );
+        connections.shutdown().await;
+    }
+}
+
+fn log_panic(ended: Result<(), JoinError>) {
+    if let Err(error) = ended {
+        tracing::error!(%error, "a connection ended in a panic");
+    }
+}
+
+#[cfg(test)]
+mod tests;
