@@ -142,6 +142,9 @@ impl Writer {
 
     /// One batch.
     fn step(&mut self) {
+        if self.backlog.is_empty() && !self.is_expiry_due() {
+            return; // woken for a deadline that is not there yet
+        }
         if let Err(error) = self.ready() {
             return self.refuse_backlog(&error);
         }
@@ -158,6 +161,12 @@ impl Writer {
                 fail(answers, &StoreError::UnknownOutcome { reason });
             }
         }
+    }
+
+    fn is_expiry_due(&self) -> bool {
+        self.expiries
+            .first()
+            .is_some_and(|(at, _)| *at <= millis(self.clock.now()))
     }
 
     /// Whether a batch can be tried now.
@@ -267,7 +276,13 @@ impl Writer {
         };
         match self.settle(batch) {
             Ok(Settled::Unknown(_)) => Err(StoreError::NoSpace),
-            Ok(Settled::Happened | Settled::DidNot) => Ok(()),
+            Ok(Settled::Happened | Settled::DidNot) => {
+                // The file is open, so this is the try: the next pause begins if it fails.
+                if let Mode::Full { pause, .. } = &mut self.mode {
+                    *pause = Duration::ZERO;
+                }
+                Ok(())
+            }
             Err(error) => {
                 let reason = format!("the store file cannot be opened again: {error}");
                 self.become_read_only(reason.clone());
