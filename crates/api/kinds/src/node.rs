@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use hotmap_object::{FieldError, names};
 use jiff::Timestamp;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use crate::{
     Column, Strategy,
@@ -52,6 +52,9 @@ impl Strategy for Node {
             && let Some(capacity) = status.member("capacity").cloned()
         {
             status.insert("allocatable".to_owned(), capacity);
+        }
+        if let Some(spec) = object.get_mut("spec").and_then(Value::as_object_mut) {
+            join_pod_cidrs(spec);
         }
     }
 
@@ -134,6 +137,22 @@ impl Strategy for Node {
             kernel.into(),
             known(info.text("containerRuntimeVersion")).into(),
         ]
+    }
+}
+
+/// The first network of the node is written in two places; the single field wins where they differ.
+fn join_pod_cidrs(spec: &mut Map<String, Value>) {
+    let (single, first) = (spec.text("podCIDR"), spec.list("podCIDRs").first());
+    match (single, first.and_then(Value::as_str)) {
+        ("", Some(first)) if !first.is_empty() => {
+            let first = first.to_owned();
+            spec.insert("podCIDR".to_owned(), first.into());
+        }
+        (single, first) if !single.is_empty() && first != Some(single) => {
+            let all = json!([single]);
+            spec.insert("podCIDRs".to_owned(), all);
+        }
+        _ => {}
     }
 }
 
@@ -246,10 +265,27 @@ fn address(object: &Map<String, Value>, of: &str) -> Value {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
     use crate::testing::{map, texts};
+
+    #[test]
+    fn the_first_network_is_in_both_places() {
+        for (spec, wanted) in [
+            (
+                json!({"podCIDR": "a"}),
+                json!({"podCIDR": "a", "podCIDRs": ["a"]}),
+            ),
+            (
+                json!({"podCIDRs": ["a", "b"]}),
+                json!({"podCIDR": "a", "podCIDRs": ["a", "b"]}),
+            ),
+            (json!({}), json!({})),
+        ] {
+            let mut node = map(json!({ "spec": spec }));
+            Node.default(&mut node);
+            assert_eq!(node["spec"], wanted);
+        }
+    }
 
     #[test]
     fn taints_and_resources_are_checked() {

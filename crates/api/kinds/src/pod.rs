@@ -162,7 +162,7 @@ impl Strategy for Pod {
 fn join_addresses(status: &mut Map<String, Value>) {
     let (single, first) = (status.text("podIP"), status.list("podIPs").first());
     match (single, first.map(|ip| ip.text("ip"))) {
-        ("", Some(first)) => {
+        ("", Some(first)) if !first.is_empty() => {
             let first = first.to_owned();
             status.insert("podIP".to_owned(), first.into());
         }

@@ -8,10 +8,13 @@ use serde_json::{Map, Value};
 ///
 /// `subresource` is empty for the object itself. Objects are complete documents whose shape the schema has checked.
 pub trait Strategy: Send + Sync {
-    /// Fills in what the client left out, as upstream's `defaults.go` of the kind.
+    /// Fills in what the client left out, as upstream's `defaults.go` of the kind, and joins fields that say the same
+    /// twice (`stringData` of Secrets, both spellings of a pod's account). For every write, create and update alike;
+    /// doing it again changes nothing.
     fn default(&self, _object: &mut Map<String, Value>) {}
 
-    /// Clears and sets what a client does not decide on create: `status`, `stringData`, finalizers of namespaces.
+    /// Clears and sets what a client does not decide on create: `status`, finalizers of namespaces, and the label with a
+    /// namespace's name, which is why a generated name has to be there first.
     fn prepare_for_create(&self, _object: &mut Map<String, Value>) {}
 
     /// Keeps from `old` what this path may not write.

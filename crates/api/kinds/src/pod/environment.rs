@@ -3,7 +3,7 @@
 //! Paths and texts follow `ValidateEnv` and `ValidateEnvFrom` in `pkg/apis/core/validation/validation.go`, Kubernetes 1.36.
 
 use hotmap_object::{FieldError, Quantity, names};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::{
     fields::Fields,
@@ -83,7 +83,10 @@ fn value_from(errors: &mut Errors, path: &str, from: &Value, has_value: bool) {
             key_reference(errors, &child(path, kind), reference);
         }
     }
-    count += usize::from(from.member("fileKeyRef").is_some());
+    if let Some(reference) = from.member("fileKeyRef") {
+        count += 1;
+        file_reference(errors, &child(path, "fileKeyRef"), reference);
+    }
     let rule = match (count, has_value) {
         (0, _) => {
             "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef`, `secretKeyRef` or `fileKeyRef`"
@@ -101,6 +104,49 @@ fn key_reference(errors: &mut Errors, path: &str, reference: &Value) {
     match reference.text("key") {
         "" => errors.push(FieldError::required(child(path, "key"), "")),
         key => broken(errors, &child(path, "key"), key, names::config_key(key)),
+    }
+}
+
+fn file_reference(errors: &mut Errors, path: &str, reference: &Value) {
+    match reference.text("key") {
+        "" => errors.push(FieldError::required(child(path, "key"), "")),
+        key => broken(errors, &child(path, "key"), key, rules::env_name(key)),
+    }
+    match reference.text("volumeName") {
+        "" => errors.push(FieldError::required(child(path, "volumeName"), "")),
+        name => broken(errors, &child(path, "volumeName"), name, rules::label(name)),
+    }
+    match reference.text("path") {
+        "" => errors.push(FieldError::required(child(path, "path"), "")),
+        target => rules::no_backsteps(errors, &child(path, "path"), target),
+    }
+}
+
+/// Checks that variables which come from files name an emptyDir of the pod.
+pub(super) fn file_volumes(errors: &mut Errors, spec: &Map<String, Value>) {
+    for list in ["initContainers", "containers"] {
+        for (at, container) in spec.list(list).iter().enumerate() {
+            let env = child(&index(&child("spec", list), at), "env");
+            for (env_at, variable) in container.list("env").iter().enumerate() {
+                let Some(reference) = variable.map("valueFrom").member("fileKeyRef") else {
+                    continue;
+                };
+                let path = child(&index(&env, env_at), "valueFrom.fileKeyRef.volumeName");
+                let name = reference.text("volumeName");
+                match spec
+                    .list("volumes")
+                    .iter()
+                    .rfind(|volume| volume.text("name") == name)
+                {
+                    None => errors.push(FieldError::not_found(path, name)),
+                    Some(volume) if volume.member("emptyDir").is_none() => {
+                        let rule = "referenced volume must be of type emptyDir";
+                        errors.push(FieldError::invalid(path, name, rule));
+                    }
+                    Some(_) => {}
+                }
+            }
+        }
     }
 }
 
@@ -305,6 +351,22 @@ mod tests {
             variables(&mut errors, "e", std::slice::from_ref(&variable));
             assert_eq!(texts(&errors), wanted, "{variable}");
         }
+    }
+
+    #[test]
+    fn files_come_from_an_empty_directory() {
+        let file = |volume: &str| json!({"name": "A", "valueFrom": {"fileKeyRef": {"volumeName": volume, "path": "f", "key": "K"}}});
+        let spec = json!({"volumes": [{"name": "v", "emptyDir": {}}, {"name": "c", "configMap": {"name": "c"}}],
+                          "containers": [{"env": [file("v"), file("c"), file("w")]}]});
+        let mut errors = Vec::new();
+        file_volumes(&mut errors, spec.as_object().expect("an object"));
+        assert_eq!(
+            texts(&errors),
+            [
+                "spec.containers[0].env[1].valueFrom.fileKeyRef.volumeName: Invalid value: \"c\": referenced volume must be of type emptyDir",
+                "spec.containers[0].env[2].valueFrom.fileKeyRef.volumeName: Not found: \"w\"",
+            ]
+        );
     }
 
     #[test]

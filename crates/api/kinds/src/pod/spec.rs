@@ -6,7 +6,7 @@
 use hotmap_object::{FieldError, names};
 use serde_json::{Map, Value};
 
-use super::{container, security, volume};
+use super::{container, environment, security, volume};
 use crate::{
     fields::Fields,
     metadata,
@@ -87,6 +87,7 @@ fn validate(errors: &mut Errors, spec: &Map<String, Value>) {
     if spec.has("preemptionPolicy") {
         one_of(errors, spec, "preemptionPolicy", PREEMPTION_POLICIES);
     }
+    environment::file_volumes(errors, spec);
 }
 
 /// Checks the bounds of `activeDeadlineSeconds`; returns whether they hold.
