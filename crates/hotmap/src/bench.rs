@@ -1,0 +1,317 @@
+//! `hotmap bench`: measures a server, and beside it what the bare system calls cost on the same machine.
+//!
+//! ```text
+//!   own server   this binary again: up --no-node, free port, temporary directory ─┐
+//!                                                                                 ├─▶ measure ─▶ table or JSON
+//!   --kubeconfig any cluster: a namespace of our own, deleted afterwards ─────────┘
+//! ```
+//!
+//! The load comes from this process over real TLS and HTTP/2, so that the server's CPU time and memory are its own. On
+//! few cores both compete, which makes every figure an upper bound.
+
+mod connection;
+mod floor;
+mod load;
+mod process;
+mod reads;
+mod report;
+mod server;
+mod statistics;
+mod watch;
+mod writes;
+
+use std::{
+    io::{IsTerminal, Write},
+    path::PathBuf,
+    time::Duration,
+};
+
+use anyhow::{Context, bail};
+use bytes::Bytes;
+use clap::{Args, Subcommand, ValueEnum};
+use hotmap_client::ClientConfig;
+use hyper::Method;
+use serde_json::{Value, json};
+use tokio::signal::unix::{SignalKind, signal};
+
+use self::{
+    connection::{Connection, Connector},
+    process::Memory,
+    report::{Machine, Report, Row, ServerFacts},
+    server::OwnServer,
+};
+
+const NO_PROPAGATION: &str = "bench propagation is not available in this version: it needs a pod on a node of the \
+                              measured server; bench watch measures the way to the last watcher";
+
+/// Flags of `bench`, as typed.
+#[derive(Debug, Args)]
+pub(crate) struct BenchArgs {
+    #[command(subcommand)]
+    measurement: Measurement,
+    /// Measure this cluster instead of a server of our own; it sees a namespace hotmap-bench-… come and go.
+    #[arg(long, global = true, env = "HOTMAP_BENCH_KUBECONFIG", value_name = "FILE")]
+    kubeconfig: Option<PathBuf>,
+    /// Where the own server's temporary data directory is made: use the disk you mean to use
+    /// [default: the system's temporary directory]
+    #[arg(long, global = true, env = "HOTMAP_BENCH_DATA_DIR", value_name = "DIR")]
+    data_dir: Option<PathBuf>,
+    /// How the result is printed.
+    #[arg(short = 'o', long, global = true, env = "HOTMAP_BENCH_OUTPUT", value_enum, default_value_t = Output::Wide)]
+    output: Output,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Output {
+    /// A table for people.
+    Wide,
+    /// Everything, for programs.
+    Json,
+}
+
+#[derive(Debug, Subcommand)]
+enum Measurement {
+    /// From sending a change to its content in the volume of a pod. Needs a node.
+    Propagation,
+    /// Create and update ConfigMaps of 1 KiB: with one client, then with many.
+    Writes(writes::WritesArgs),
+    /// Get one ConfigMap, and list many, as they are and with gzip.
+    Reads(reads::ReadsArgs),
+    /// One change to many watchers, until the last has it.
+    Watch(watch::WatchArgs),
+}
+
+/// Runs one measurement and prints it.
+///
+/// # Errors
+/// A server that does not start or answer, and everything the measurement itself cannot do.
+pub(crate) async fn run(args: BenchArgs) -> anyhow::Result<()> {
+    if matches!(args.measurement, Measurement::Propagation) {
+        bail!(NO_PROPAGATION);
+    }
+    raise_file_limit()?;
+    let report = match &args.kubeconfig {
+        Some(kubeconfig) => measure_cluster(&args, kubeconfig.clone()).await?,
+        None => measure_own_server(&args).await?,
+    };
+    let text = match args.output {
+        Output::Wide => report.to_string(),
+        Output::Json => serde_json::to_string_pretty(&report)? + "\n",
+    };
+    std::io::stdout()
+        .write_all(text.as_bytes())
+        .context("cannot print the result")
+}
+
+async fn measure_own_server(args: &BenchArgs) -> anyhow::Result<Report> {
+    progress("starting a server");
+    let parent = args.data_dir.clone().unwrap_or_else(std::env::temp_dir);
+    let mut server = interruptible(OwnServer::start(&parent)).await?;
+    let connector = Connector::new(&server.client_config()?).await?;
+    let start_to_list = interruptible(server.time_first_list(&connector)).await?;
+    let idle = interruptible(server.idle_memory()).await?;
+    let outcome = measure(args, &connector, Some(server.pid())).await;
+    let end = server.memory();
+    let stopped = server.stop().await;
+    let rows = outcome?;
+    stopped?;
+    // The floors belong to a machine that does nothing else.
+    let data_dir = server.data_dir();
+    let floors = tokio::task::spawn_blocking(move || floor::measure(&data_dir)).await??;
+    let server = ServerFacts {
+        start_to_ready_ms: millis(server.start_to_ready()),
+        start_to_list_ms: millis(start_to_list),
+        idle,
+        end: end?,
+        binary_bytes: OwnServer::binary_bytes()?,
+    };
+    Ok(Report {
+        measurement: args.measurement.name(),
+        target: "own server".to_owned(),
+        machine: Machine::this(),
+        rows,
+        server: Some(server),
+        floors,
+    })
+}
+
+async fn measure_cluster(args: &BenchArgs, kubeconfig: PathBuf) -> anyhow::Result<Report> {
+    let config =
+        tokio::task::spawn_blocking(move || ClientConfig::from_kubeconfig(&kubeconfig, None)).await??;
+    let target = format!("{}:{}", config.server.host, config.server.port);
+    let connector = Connector::new(&config).await?;
+    let rows = measure(args, &connector, None).await?;
+    let data_dir = args.data_dir.clone().unwrap_or_else(std::env::temp_dir);
+    let floors = tokio::task::spawn_blocking(move || floor::measure(&data_dir)).await??;
+    let measurement = args.measurement.name();
+    Ok(Report {
+        measurement,
+        target,
+        machine: Machine::this(),
+        rows,
+        server: None,
+        floors,
+    })
+}
+
+/// Measures in a namespace of its own. On a server that stays the namespace goes again, whatever happens.
+async fn measure(args: &BenchArgs, connector: &Connector, pid: Option<u32>) -> anyhow::Result<Vec<Row>> {
+    let namespace = create_namespace(&connector.connect().await?).await?;
+    let bench = Bench {
+        connector,
+        namespace: &namespace,
+        pid,
+    };
+    let rows = interruptible(async {
+        match &args.measurement {
+            Measurement::Propagation => bail!(NO_PROPAGATION),
+            Measurement::Writes(args) => writes::measure(&bench, args).await,
+            Measurement::Reads(args) => reads::measure(&bench, args).await,
+            Measurement::Watch(args) => watch::measure(&bench, args).await,
+        }
+    })
+    .await;
+    if pid.is_none() {
+        progress("deleting what was created");
+        let deleted = delete_namespace(connector, &namespace).await;
+        let deleted = deleted.with_context(|| format!("cannot delete namespace {namespace}, do it by hand"));
+        return match (rows, deleted) {
+            (Ok(rows), deleted) => deleted.map(|()| rows),
+            (Err(error), Ok(())) => Err(error),
+            (Err(error), Err(also)) => Err(error.context(format!("{also:#}"))),
+        };
+    }
+    rows
+}
+
+async fn delete_namespace(connector: &Connector, namespace: &str) -> anyhow::Result<()> {
+    let path = format!("/api/v1/namespaces/{namespace}");
+    connector
+        .connect()
+        .await?
+        .exchange(Method::DELETE, &path, Bytes::new())
+        .await?;
+    Ok(())
+}
+
+async fn create_namespace(connection: &Connection) -> anyhow::Result<String> {
+    let body =
+        json!({"kind": "Namespace", "apiVersion": "v1", "metadata": {"generateName": "hotmap-bench-"}});
+    let answer = connection
+        .exchange(Method::POST, "/api/v1/namespaces", body.to_string().into())
+        .await?;
+    let namespace: Value = serde_json::from_slice(&answer).context("cannot read the created namespace")?;
+    let name = namespace.pointer("/metadata/name").and_then(Value::as_str);
+    Ok(name.context("the created namespace has no name")?.to_owned())
+}
+
+/// Ends early, with an error, when somebody asks for it: there is something to clean up.
+async fn interruptible<T>(work: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
+    let mut terminate = signal(SignalKind::terminate()).context("cannot listen for signals")?;
+    let mut interrupt = signal(SignalKind::interrupt()).context("cannot listen for signals")?;
+    tokio::select! {
+        done = work => done,
+        _ = terminate.recv() => bail!("terminated"),
+        _ = interrupt.recv() => bail!("interrupted"),
+    }
+}
+
+/// What every measurement needs.
+struct Bench<'a> {
+    connector: &'a Connector,
+    namespace: &'a str,
+    /// The server's process, when it is ours.
+    pid: Option<u32>,
+}
+
+impl Bench<'_> {
+    fn config_maps(&self) -> String {
+        format!("/api/v1/namespaces/{}/configmaps", self.namespace)
+    }
+
+    async fn connections(&self, count: usize) -> anyhow::Result<Vec<Connection>> {
+        let mut connections = Vec::with_capacity(count);
+        for _ in 0..count {
+            connections.push(self.connector.connect().await?);
+        }
+        Ok(connections)
+    }
+
+    fn cpu_time(&self) -> anyhow::Result<Option<Duration>> {
+        self.pid
+            .map(process::cpu_time)
+            .transpose()
+            .context("cannot read the server's CPU time")
+    }
+
+    /// CPU time since an earlier reading.
+    fn cpu_since(&self, before: Option<Duration>) -> anyhow::Result<Option<Duration>> {
+        Ok(self
+            .cpu_time()?
+            .zip(before)
+            .map(|(now, before)| now.saturating_sub(before)))
+    }
+
+    fn memory(&self) -> anyhow::Result<Option<Memory>> {
+        self.pid
+            .map(process::memory)
+            .transpose()
+            .context("cannot read the server's memory")
+    }
+}
+
+/// A ConfigMap whose JSON is close to 1 KiB. `fill` makes one version differ from the next.
+fn config_map(name: &str, fill: usize) -> Bytes {
+    const VALUE_BYTES: usize = 800;
+    let line = format!("# revision {fill}\n");
+    let value = line + &"setting = \"value\"\n".repeat(VALUE_BYTES / 18);
+    let object = json!({
+        "kind": "ConfigMap",
+        "apiVersion": "v1",
+        "metadata": {"name": name, "labels": {"app.kubernetes.io/managed-by": "hotmap-bench"}},
+        "data": {"app.conf": value},
+    });
+    object.to_string().into()
+}
+
+impl Measurement {
+    fn name(&self) -> &'static str {
+        match self {
+            Self::Propagation => "propagation",
+            Self::Writes(_) => "writes",
+            Self::Reads(_) => "reads",
+            Self::Watch(_) => "watch",
+        }
+    }
+}
+
+/// A thousand watchers are a thousand connections, at both ends: the server inherits the limit.
+fn raise_file_limit() -> anyhow::Result<()> {
+    use rustix::process::{Resource, getrlimit, setrlimit};
+    let mut limit = getrlimit(Resource::Nofile);
+    limit.current = limit.maximum;
+    setrlimit(Resource::Nofile, limit).context("cannot raise the limit of open files")
+}
+
+/// Says on a terminal what takes its time; a pipe gets the result only.
+fn progress(what: &str) {
+    if std::io::stderr().is_terminal() {
+        eprintln!("{what} …");
+    }
+}
+
+fn millis(duration: Duration) -> f64 {
+    duration.as_secs_f64() * 1e3
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn config_maps_are_about_a_kibibyte_and_differ() {
+        let (one, two) = (config_map("bench-0-0", 1), config_map("bench-0-0", 2));
+        assert!((950..1100).contains(&one.len()), "{}", one.len());
+        assert_ne!(one, two);
+    }
+}
