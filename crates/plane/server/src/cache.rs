@@ -71,10 +71,17 @@ impl Cache {
     /// # Errors
     ///
     /// What the store answers when it cannot be read.
-    pub(crate) async fn load(store: Arc<dyn Store>, limits: HistoryLimits) -> Result<(Arc<Self>, Feed), StoreError> {
+    pub(crate) async fn load(
+        store: Arc<dyn Store>,
+        limits: HistoryLimits,
+    ) -> Result<(Arc<Self>, Feed), StoreError> {
         let (applied, _) = watch::channel(Revision::ZERO);
         let cache = Arc::new(Self {
-            resources: stored_resources().into_iter().map(ResourceCache::new).map(Arc::new).collect(),
+            resources: stored_resources()
+                .into_iter()
+                .map(ResourceCache::new)
+                .map(Arc::new)
+                .collect(),
             applied,
             store,
         });
@@ -84,7 +91,9 @@ impl Cache {
 
     /// The cache that holds a resource's objects, in their stored shape.
     pub(crate) fn of(&self, resource: &Resource) -> Option<&Arc<ResourceCache>> {
-        self.resources.iter().find(|held| held.prefix() == resource.prefix)
+        self.resources
+            .iter()
+            .find(|held| held.prefix() == resource.prefix)
     }
 
     /// Every change up to this revision is applied.
@@ -145,7 +154,10 @@ impl Cache {
 /// One resource per key prefix: the one whose shape is stored. Where two groups share a prefix that is the core group's.
 fn stored_resources() -> Vec<&'static Resource> {
     let mut stored: Vec<&'static Resource> = Vec::new();
-    for resource in hotmap_kinds::resources().iter().filter(|one| !one.prefix.is_empty()) {
+    for resource in hotmap_kinds::resources()
+        .iter()
+        .filter(|one| !one.prefix.is_empty())
+    {
         match stored.iter_mut().find(|held| held.prefix == resource.prefix) {
             None => stored.push(resource),
             Some(held) if resource.group.is_empty() => *held = resource,

@@ -24,6 +24,8 @@ mod transaction;
 mod update;
 mod watch;
 
+#[cfg(test)]
+mod tests;
 
 use std::sync::Arc;
 
@@ -114,7 +116,10 @@ impl Objects {
             (Verb::Patch, _) => self.patch(&request).await,
             (Verb::Delete, "") => self.delete(&request).await,
             (Verb::DeleteCollection, "") => self.delete_collection(&request).await,
-            (verb, _) => Err(Status::method_not_supported(&request.resource.group_resource(), verb.as_str())),
+            (verb, _) => Err(Status::method_not_supported(
+                &request.resource.group_resource(),
+                verb.as_str(),
+            )),
         }
     }
 
@@ -147,13 +152,25 @@ impl Target {
     ///
     /// 400 for a request that names no object.
     fn of(request: &ApiRequest) -> Result<Self, Status> {
-        let name = request.name.clone().ok_or_else(|| Status::bad_request("name must be provided"))?;
+        let name = request
+            .name
+            .clone()
+            .ok_or_else(|| Status::bad_request("name must be provided"))?;
         let namespace = request.namespace.clone().unwrap_or_default();
-        Ok(Self::new(request.resource, request.subresource_name(), namespace, name))
+        Ok(Self::new(
+            request.resource,
+            request.subresource_name(),
+            namespace,
+            name,
+        ))
     }
 
     fn new(resource: &'static Resource, subresource: &'static str, namespace: String, name: String) -> Self {
-        let namespace = if resource.namespaced { namespace } else { String::new() };
+        let namespace = if resource.namespaced {
+            namespace
+        } else {
+            String::new()
+        };
         let key = match namespace.as_str() {
             "" => name.clone(),
             namespace => format!("{namespace}/{name}"),

@@ -90,7 +90,10 @@ impl CachedEvent {
     /// The last state, under the revision of this change.
     pub(crate) fn farewell(&self) -> Option<&Arc<Object>> {
         let previous = self.previous.as_ref()?;
-        Some(self.farewell.get_or_init(|| Arc::new(previous.at_deletion(self.revision))))
+        Some(
+            self.farewell
+                .get_or_init(|| Arc::new(previous.at_deletion(self.revision))),
+        )
     }
 
     /// The bytes of one frame; `encode` runs once for all watchers that ask for the same frame.

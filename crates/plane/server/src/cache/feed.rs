@@ -1,12 +1,6 @@
 //! The one task that moves the cache: it follows the store, applies what happened, and lets the oldest history go.
 
-use std::{
-    collections::VecDeque,
-    future::poll_fn,
-    pin::Pin,
-    sync::Arc,
-    task::Poll,
-};
+use std::{collections::VecDeque, future::poll_fn, pin::Pin, sync::Arc, task::Poll};
 
 use futures_core::Stream;
 use hotmap_object::{Object, Revision};
@@ -89,7 +83,9 @@ impl Feed {
                         let reason = "the stream of changes has ended".to_owned();
                         return Poll::Ready(Some(StoreError::Unavailable { reason }));
                     }
-                    Poll::Pending if batch.is_empty() && watch.progress() <= cache.revision() => return Poll::Pending,
+                    Poll::Pending if batch.is_empty() && watch.progress() <= cache.revision() => {
+                        return Poll::Pending;
+                    }
                     Poll::Pending => return Poll::Ready(None),
                 }
                 if batch.len() >= BATCH_EVENTS_MAX {
@@ -116,9 +112,17 @@ impl Feed {
         let since = Instant::now();
         let mut wake = Vec::new();
         let mut recorded = Vec::new();
-        for (resource, changes) in changes.into_iter().enumerate().filter(|(_, changes)| !changes.is_empty()) {
+        for (resource, changes) in changes
+            .into_iter()
+            .enumerate()
+            .filter(|(_, changes)| !changes.is_empty())
+        {
             let sizes = self.cache.resources()[resource].apply(changes, &mut wake);
-            recorded.extend(sizes.into_iter().map(|(revision, bytes)| (revision, resource, bytes)));
+            recorded.extend(
+                sizes
+                    .into_iter()
+                    .map(|(revision, bytes)| (revision, resource, bytes)),
+            );
         }
         recorded.sort_unstable();
         for (revision, resource, bytes) in recorded {

@@ -3,10 +3,7 @@
 //! A resource has one lane with every change; an object that somebody watches by name has one of its own, so that the
 //! watchers of one object sleep while others change.
 
-use std::{
-    collections::VecDeque,
-    sync::Arc,
-};
+use std::{collections::VecDeque, sync::Arc};
 
 use hotmap_object::Revision;
 use tokio::sync::Notify;
@@ -60,7 +57,11 @@ impl Lane {
 
     /// Drops what happened up to and including `revision`; answers with the last event dropped.
     pub(super) fn forget(&mut self, revision: Revision) {
-        while self.events.front().is_some_and(|event| event.revision <= revision) {
+        while self
+            .events
+            .front()
+            .is_some_and(|event| event.revision <= revision)
+        {
             self.events.pop_front();
             self.first += 1;
         }
@@ -79,13 +80,17 @@ impl Lane {
     }
 
     /// The event that many places from the end; 0 is the newest.
-    pub(super) fn from_end(&self, places: usize) -> Option<&Arc<CachedEvent>> {
-        self.events.len().checked_sub(places + 1).map(|at| &self.events[at])
+    pub(super) fn nth_newest(&self, places: usize) -> Option<&Arc<CachedEvent>> {
+        self.events
+            .len()
+            .checked_sub(places + 1)
+            .map(|at| &self.events[at])
     }
 
     /// The events after a revision, oldest first.
     pub(super) fn after(&self, revision: Revision) -> impl DoubleEndedIterator<Item = &Arc<CachedEvent>> {
-        self.events.range(self.events.partition_point(|event| event.revision <= revision)..)
+        self.events
+            .range(self.events.partition_point(|event| event.revision <= revision)..)
     }
 
     /// The cursor that stands before the first event after `revision`.
@@ -114,7 +119,12 @@ pub(crate) struct Subscription {
 }
 
 impl Subscription {
-    pub(super) fn new(cache: Arc<ResourceCache>, key: Option<Arc<str>>, cursor: u64, changed: Arc<Notify>) -> Self {
+    pub(super) fn new(
+        cache: Arc<ResourceCache>,
+        key: Option<Arc<str>>,
+        cursor: u64,
+        changed: Arc<Notify>,
+    ) -> Self {
         Self {
             cache,
             key,
@@ -135,7 +145,9 @@ impl Subscription {
     /// [`Lagged`] once the next event has left the lane.
     pub(crate) fn read(&mut self, most: usize, into: &mut Vec<Arc<CachedEvent>>) -> Result<(), Lagged> {
         let cursor = self.cursor;
-        let read = self.cache.with_lane(self.key.as_deref(), |lane| lane.read(cursor, most, into));
+        let read = self
+            .cache
+            .with_lane(self.key.as_deref(), |lane| lane.read(cursor, most, into));
         self.cursor = read?;
         Ok(())
     }

@@ -38,7 +38,7 @@ pub(super) async fn load(cache: &Arc<Cache>) -> Result<(Watch, History), StoreEr
     let since = Instant::now();
     let mut retained = Vec::new();
     for (at, (resource, objects)) in cache.resources().iter().zip(objects).enumerate() {
-        let sizes = resource.reset(objects, std::mem::take(&mut past[at]), floor);
+        let sizes = resource.reset(objects, std::mem::take(&mut past[at]), floor, listed.revision);
         retained.extend(sizes.into_iter().map(|(revision, bytes)| (revision, at, bytes)));
     }
     retained.sort_unstable();
@@ -90,8 +90,14 @@ async fn read_history(watch: &mut Watch, until: Revision) -> Result<Vec<Event>, 
 fn decode_all(cache: &Cache, entries: &[Entry]) -> Vec<Objects> {
     let half = entries.len().div_ceil(2).max(ENTRIES_PER_THREAD_MIN);
     let parts: Vec<Vec<Objects>> = std::thread::scope(|scope| {
-        let threads: Vec<_> = entries.chunks(half).map(|part| scope.spawn(move || decode_part(cache, part))).collect();
-        threads.into_iter().map(|thread| thread.join().expect("decoding does not panic")).collect()
+        let threads: Vec<_> = entries
+            .chunks(half)
+            .map(|part| scope.spawn(move || decode_part(cache, part)))
+            .collect();
+        threads
+            .into_iter()
+            .map(|thread| thread.join().expect("decoding does not panic"))
+            .collect()
     });
     let mut all: Vec<Objects> = cache.resources().iter().map(|_| Objects::new()).collect();
     for part in parts {
@@ -105,14 +111,23 @@ fn decode_all(cache: &Cache, entries: &[Entry]) -> Vec<Objects> {
 fn decode_part(cache: &Cache, entries: &[Entry]) -> Vec<Objects> {
     let mut all: Vec<Vec<(Arc<str>, Arc<Object>)>> = cache.resources().iter().map(|_| Vec::new()).collect();
     for entry in entries {
-        let Some((resource, key)) = cache.locate(&entry.key) else { continue };
-        match decode::object(cache.resources()[resource].resource(), &entry.value, None, entry.revision) {
+        let Some((resource, key)) = cache.locate(&entry.key) else {
+            continue;
+        };
+        match decode::object(
+            cache.resources()[resource].resource(),
+            &entry.value,
+            None,
+            entry.revision,
+        ) {
             Ok(object) => all[resource].push((key.into(), object)),
             Err(error) => error!(key = %entry.key, %error, "a stored value is no object and is not shown"),
         }
     }
     // Sorted input: the maps are built in one go.
-    all.into_iter().map(|objects| objects.into_iter().collect()).collect()
+    all.into_iter()
+        .map(|objects| objects.into_iter().collect())
+        .collect()
 }
 
 /// The changes that led to `objects`, per resource. States that the changes share are decoded once.
@@ -120,14 +135,18 @@ fn histories(cache: &Cache, objects: &[Objects], events: Vec<Event>) -> Vec<Vec<
     let mut past: Vec<Vec<CachedEvent>> = cache.resources().iter().map(|_| Vec::new()).collect();
     let mut latest: HashMap<(usize, String), Arc<Object>> = HashMap::new();
     for event in events {
-        let Some((at, key)) = cache.locate(&event.key) else { continue };
+        let Some((at, key)) = cache.locate(&event.key) else {
+            continue;
+        };
         let resource = cache.resources()[at].resource();
         let held = latest.remove(&(at, key.to_owned()));
         let previous = event.previous.as_ref().and_then(|(revision, value)| match held {
             Some(held) if held.revision() == *revision => Some(held),
             _ => state(resource, key, value, *revision),
         });
-        let current = objects[at].get(key).filter(|object| object.revision() == event.revision);
+        let current = objects[at]
+            .get(key)
+            .filter(|object| object.revision() == event.revision);
         let object = match (event.kind, &event.value, current) {
             (EventKind::Put, _, Some(current)) => Some(current.clone()),
             (EventKind::Put, Some(value), None) => state(resource, key, value, event.revision),
@@ -144,7 +163,12 @@ fn histories(cache: &Cache, objects: &[Objects], events: Vec<Event>) -> Vec<Vec<
     past
 }
 
-fn state(resource: &'static Resource, key: &str, value: &bytes::Bytes, revision: Revision) -> Option<Arc<Object>> {
+fn state(
+    resource: &'static Resource,
+    key: &str,
+    value: &bytes::Bytes,
+    revision: Revision,
+) -> Option<Arc<Object>> {
     match decode::object(resource, value, None, revision) {
         Ok(object) => Some(object),
         Err(error) => {

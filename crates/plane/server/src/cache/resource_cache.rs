@@ -11,10 +11,7 @@ use hotmap_object::{Object, ObjectIndex, Revision};
 use parking_lot::RwLock;
 use tokio::sync::Notify;
 
-use super::{
-    CachedEvent, Lagged, Subscription,
-    lane::Lane,
-};
+use super::{CachedEvent, Lagged, Subscription, lane::Lane};
 
 /// Newest events that keep their shared encodings: a watcher that keeps up is never this far behind, and older frames
 /// would hold a second copy of the history.
@@ -96,7 +93,9 @@ impl ResourceCache {
         let state = self.state.read();
         let mut page = Page::at(state.revision(applied));
         let no_overlay = BTreeMap::new();
-        state.visit(selection, &no_overlay, |key, object| page.take(selection, key, object));
+        state.visit(selection, &no_overlay, |key, object| {
+            page.take(selection, key, object)
+        });
         page
     }
 
@@ -118,16 +117,36 @@ impl ResourceCache {
             overlay.entry(&event.key).or_insert(event.previous.as_ref());
         }
         let mut page = Page::at(revision);
-        state.visit(selection, &overlay, |key, object| page.take(selection, key, object));
+        state.visit(selection, &overlay, |key, object| {
+            page.take(selection, key, object)
+        });
         Ok(page)
     }
 
     /// The selected objects as they are, and a place right behind them in the stream of changes.
-    pub(crate) fn list_and_subscribe(self: &Arc<Self>, selection: &Selection<'_>, applied: Revision) -> (Page, Subscription) {
-        let mut state = self.state.write();
-        let mut page = Page::at(state.revision(applied));
-        state.visit(selection, &BTreeMap::new(), |key, object| page.take(selection, key, object));
-        let subscription = self.subscribe_in(&mut state, selection.key, page.revision);
+    pub(crate) fn list_and_subscribe(
+        self: &Arc<Self>,
+        selection: &Selection<'_>,
+        applied: Revision,
+    ) -> (Page, Subscription) {
+        let list = |state: &State| {
+            let mut page = Page::at(state.revision(applied));
+            state.visit(selection, &BTreeMap::new(), |key, object| {
+                page.take(selection, key, object)
+            });
+            page
+        };
+        // A lane of its own is for one object: only then something is to be written.
+        if selection.key.is_some() {
+            let mut state = self.state.write();
+            let page = list(&state);
+            let subscription = self.subscribe_in(&mut state, selection.key, page.revision);
+            return (page, subscription);
+        }
+        let state = self.state.read();
+        let page = list(&state);
+        let cursor = state.lane.cursor_after(page.revision);
+        let subscription = Subscription::new(self.clone(), None, cursor, state.lane.changed.clone());
         (page, subscription)
     }
 
@@ -136,7 +155,11 @@ impl ResourceCache {
     /// # Errors
     ///
     /// [`Lagged`] if the ring does not reach back so far.
-    pub(crate) fn subscribe(self: &Arc<Self>, key: Option<&str>, revision: Revision) -> Result<Subscription, Lagged> {
+    pub(crate) fn subscribe(
+        self: &Arc<Self>,
+        key: Option<&str>,
+        revision: Revision,
+    ) -> Result<Subscription, Lagged> {
         let mut state = self.state.write();
         let oldest = state.lane.floor();
         let named = key.and_then(|key| state.named.get(key));
@@ -146,7 +169,12 @@ impl ResourceCache {
         Ok(self.subscribe_in(&mut state, key, revision))
     }
 
-    fn subscribe_in(self: &Arc<Self>, state: &mut State, key: Option<&str>, revision: Revision) -> Subscription {
+    fn subscribe_in(
+        self: &Arc<Self>,
+        state: &mut State,
+        key: Option<&str>,
+        revision: Revision,
+    ) -> Subscription {
         let Some(key) = key else {
             let cursor = state.lane.cursor_after(revision);
             return Subscription::new(self.clone(), None, cursor, state.lane.changed.clone());
@@ -160,7 +188,10 @@ impl ResourceCache {
         named.watchers += 1;
         if revision < named.lane.floor() {
             let begun = named.lane.floor();
-            let missed = state.lane.after(revision).take_while(|event| event.revision <= begun);
+            let missed = state
+                .lane
+                .after(revision)
+                .take_while(|event| event.revision <= begun);
             let missed = missed.filter(|event| *event.key == *key).cloned().collect();
             named.lane.reach_back(revision, missed);
         }
@@ -218,7 +249,9 @@ impl ResourceCache {
     pub(super) fn forget(&self, revision: Revision) {
         let mut state = self.state.write();
         let State { lane, named, .. } = &mut *state;
-        let forgotten = lane.after(Revision::ZERO).take_while(|event| event.revision <= revision);
+        let forgotten = lane
+            .after(Revision::ZERO)
+            .take_while(|event| event.revision <= revision);
         for event in forgotten {
             if let Some(named) = named.get_mut(&event.key) {
                 named.lane.forget(event.revision);
@@ -227,18 +260,27 @@ impl ResourceCache {
         lane.forget(revision);
     }
 
-    /// Starts over with these objects; `history` is what led there, complete after `floor`.
-    pub(super) fn reset(&self, objects: BTreeMap<Arc<str>, Arc<Object>>, history: Vec<CachedEvent>, floor: Revision) -> Vec<(Revision, usize)> {
+    /// Starts over with these objects as of `now`; `history` is what led there, complete after `floor`.
+    pub(super) fn reset(
+        &self,
+        objects: BTreeMap<Arc<str>, Arc<Object>>,
+        history: Vec<CachedEvent>,
+        floor: Revision,
+        now: Revision,
+    ) -> Vec<(Revision, usize)> {
         let mut state = self.state.write();
         state.objects = objects;
         state.lane.reset(floor);
-        let sizes = history.iter().map(|event| (event.revision, event.history_bytes())).collect();
+        let sizes = history
+            .iter()
+            .map(|event| (event.revision, event.history_bytes()))
+            .collect();
         for event in history {
             event.forget_frames();
             state.lane.push(Arc::new(event));
         }
         for named in state.named.values_mut() {
-            named.lane.reset(floor);
+            named.lane.reset(now);
             named.lane.changed.notify_waiters();
         }
         state.lane.changed.notify_waiters();
@@ -250,7 +292,9 @@ impl State {
     /// The revision at which the objects are the truth, given that everything up to `applied` has been applied: changes
     /// of this resource may be ahead of the others'.
     fn revision(&self, applied: Revision) -> Revision {
-        self.lane.last_revision().map_or(applied, |last| last.max(applied))
+        self.lane
+            .last_revision()
+            .map_or(applied, |last| last.max(applied))
     }
 
     fn record(&mut self, event: Arc<CachedEvent>, wake: &mut Vec<Arc<Notify>>) {
@@ -259,7 +303,7 @@ impl State {
             wake.push(named.lane.changed.clone());
         }
         self.lane.push(event);
-        if let Some(cold) = self.lane.from_end(WARM_EVENTS) {
+        if let Some(cold) = self.lane.nth_newest(WARM_EVENTS) {
             cold.forget_frames();
         }
     }
@@ -277,8 +321,15 @@ impl State {
             Some(wanted) => key == wanted,
             None => key.starts_with(selection.prefix),
         };
-        let mut now = self.objects.range::<str, _>(range).map(|(key, object)| (&**key, object)).peekable();
-        let mut then = overlay.range::<str, _>(range).map(|(key, object)| (*key, *object)).peekable();
+        let mut now = self
+            .objects
+            .range::<str, _>(range)
+            .map(|(key, object)| (&**key, object))
+            .peekable();
+        let mut then = overlay
+            .range::<str, _>(range)
+            .map(|(key, object)| (*key, *object))
+            .peekable();
         loop {
             let next = match (now.peek(), then.peek()) {
                 (None, None) => return,

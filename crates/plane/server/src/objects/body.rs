@@ -53,9 +53,17 @@ pub(super) fn decode(
 /// # Errors
 ///
 /// The first value of a wrong type.
-pub(super) fn canonical(value: Value, expected: &'static Kind, duplicates: &[Duplicate]) -> Result<Checked, TypeError> {
+pub(super) fn canonical(
+    value: Value,
+    expected: &'static Kind,
+    duplicates: &[Duplicate],
+) -> Result<Checked, TypeError> {
     let conformed = conform(value, expected.message)?;
-    let mut problems: Vec<String> = conformed.unknown.iter().map(|path| format!("unknown field {path:?}")).collect();
+    let mut problems: Vec<String> = conformed
+        .unknown
+        .iter()
+        .map(|path| format!("unknown field {path:?}"))
+        .collect();
     problems.extend(duplicates.iter().map(Duplicate::to_string));
     let Value::Object(mut object) = conformed.value else {
         unreachable!("a message conforms to an object");
@@ -90,20 +98,34 @@ fn tree(body: &[u8], media: Media, expected: &'static Kind) -> Result<Checked, S
                    { APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \"json:\\\"kind,omitempty\\\"\" }";
         return Err(unrecognized(body, expected, why));
     };
-    let sent = |key: &str| object.get(key).and_then(Value::as_str).filter(|text| !text.is_empty());
+    let sent = |key: &str| {
+        object
+            .get(key)
+            .and_then(Value::as_str)
+            .filter(|text| !text.is_empty())
+    };
     let api_version = sent("apiVersion").map_or_else(|| expected.api_version(), str::to_owned);
     let found = GroupVersionKind::parse(&api_version, sent("kind").unwrap_or(expected.kind));
     check_kind(&found, expected)?;
     // What was not sent is the URL's.
     object.insert("kind".to_owned(), expected.kind.into());
     object.insert("apiVersion".to_owned(), expected.api_version().into());
-    canonical(value, expected, &duplicates).map_err(|error| cannot_be_handled(&found, expected, type_error(&error)))
+    canonical(value, expected, &duplicates)
+        .map_err(|error| cannot_be_handled(&found, expected, type_error(&error)))
 }
 
 fn protobuf(body: &[u8], expected: &'static Kind) -> Result<Checked, Status> {
     let unknown = envelope::unwrap(body).map_err(|error| unrecognized(body, expected, &error.to_string()))?;
-    let api_version = if unknown.api_version.is_empty() { expected.api_version() } else { unknown.api_version.to_owned() };
-    let kind = if unknown.kind.is_empty() { expected.kind } else { unknown.kind };
+    let api_version = if unknown.api_version.is_empty() {
+        expected.api_version()
+    } else {
+        unknown.api_version.to_owned()
+    };
+    let kind = if unknown.kind.is_empty() {
+        expected.kind
+    } else {
+        unknown.kind
+    };
     let found = GroupVersionKind::parse(&api_version, kind);
     check_kind(&found, expected)?;
     let decoded = decode_protobuf(expected.message, unknown.raw);

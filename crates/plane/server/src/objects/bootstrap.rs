@@ -21,7 +21,9 @@ impl Objects {
             if cache.get(name).is_some() {
                 continue;
             }
-            let created = self.create_object(namespaces, "", named(namespaces, name), false, &mut Vec::new()).await;
+            let created = self
+                .create_object(namespaces, "", named(namespaces, name), false, &mut Vec::new())
+                .await;
             match created {
                 // Another server on the same store was faster.
                 Err(taken) if taken.reason == "AlreadyExists" => {}

@@ -43,7 +43,9 @@ impl ContinueToken {
     pub(super) fn encode(&self) -> String {
         let wire = Wire {
             v: VERSION.to_owned(),
-            rv: self.revision.map_or(NEWEST, |revision| i64::try_from(revision.0).unwrap_or(i64::MAX)),
+            rv: self
+                .revision
+                .map_or(NEWEST, |revision| i64::try_from(revision.0).unwrap_or(i64::MAX)),
             start: self.start.clone(),
         };
         URL_SAFE_NO_PAD.encode(serde_json::to_vec(&wire).expect("a token is plain text and a number"))
@@ -53,17 +55,28 @@ impl ContinueToken {
     ///
     /// 400 for anything that this server, or another of its kind, has not handed out.
     pub(super) fn decode(raw: &str) -> Result<Self, Status> {
-        let refuse = |why: &str| Status::bad_request(format!("invalid continue token: continue key is not valid{why}"));
-        let json = URL_SAFE_NO_PAD.decode(raw).map_err(|error| refuse(&format!(": {error}")))?;
+        let refuse = |why: &str| {
+            Status::bad_request(format!("invalid continue token: continue key is not valid{why}"))
+        };
+        let json = URL_SAFE_NO_PAD
+            .decode(raw)
+            .map_err(|error| refuse(&format!(": {error}")))?;
         let wire: Wire = serde_json::from_slice(&json).map_err(|error| refuse(&format!(": {error}")))?;
         if wire.v != VERSION {
-            return Err(refuse(&format!(": server does not recognize this encoded version {}", wire.v)));
+            return Err(refuse(&format!(
+                ": server does not recognize this encoded version {}",
+                wire.v
+            )));
         }
         let revision = match wire.rv {
             NEWEST => None,
             rv => match u64::try_from(rv) {
                 Ok(rv) if rv > 0 => Some(Revision(rv)),
-                _ => return Err(refuse(": incorrect encoded start resourceVersion (version meta.k8s.io/v1)")),
+                _ => {
+                    return Err(refuse(
+                        ": incorrect encoded start resourceVersion (version meta.k8s.io/v1)",
+                    ));
+                }
             },
         };
         if wire.start.is_empty() {
@@ -91,22 +104,34 @@ mod tests {
             assert_eq!(ContinueToken::decode(&token.encode()), Ok(token));
         }
         let upstream = URL_SAFE_NO_PAD.encode(r#"{"v":"meta.k8s.io/v1","rv":5,"start":"a\u0000"}"#);
-        assert_eq!(ContinueToken::decode(&upstream), Ok(ContinueToken::after("a", Some(Revision(5)))));
+        assert_eq!(
+            ContinueToken::decode(&upstream),
+            Ok(ContinueToken::after("a", Some(Revision(5))))
+        );
     }
 
     #[test]
     fn foreign_tokens_are_refused() {
         for (json, why) in [
-            (r#"{"v":"v2","rv":1,"start":"a"}"#, ": server does not recognize this encoded version v2"),
+            (
+                r#"{"v":"v2","rv":1,"start":"a"}"#,
+                ": server does not recognize this encoded version v2",
+            ),
             (
                 r#"{"v":"meta.k8s.io/v1","rv":0,"start":"a"}"#,
                 ": incorrect encoded start resourceVersion (version meta.k8s.io/v1)",
             ),
-            (r#"{"v":"meta.k8s.io/v1","rv":1}"#, ": encoded start key empty (version meta.k8s.io/v1)"),
+            (
+                r#"{"v":"meta.k8s.io/v1","rv":1}"#,
+                ": encoded start key empty (version meta.k8s.io/v1)",
+            ),
             (r#"{"v":"meta.k8s.io/v1","rv":1,"start":"../a"}"#, ": ../a"),
         ] {
             let refused = ContinueToken::decode(&URL_SAFE_NO_PAD.encode(json)).expect_err(json);
-            assert_eq!(refused.message, format!("invalid continue token: continue key is not valid{why}"));
+            assert_eq!(
+                refused.message,
+                format!("invalid continue token: continue key is not valid{why}")
+            );
         }
         assert!(ContinueToken::decode("%").is_err());
     }

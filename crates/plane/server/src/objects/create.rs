@@ -1,6 +1,6 @@
 //! POST: an object begins.
 
-use hotmap_kinds::{Resource, drop_duplicate_owners, find, validate_metadata};
+use hotmap_kinds::{Resource, drop_duplicate_owners, find, validate_create};
 use hotmap_object::{Status, StatusCause};
 use serde_json::Value;
 
@@ -21,9 +21,22 @@ impl Objects {
         let include = include_object(&request.query)?;
         let options = WriteOptions::of(&request.query, "CreateOptions")?;
         let mut warnings = Vec::new();
-        let object = body::decode(request, request.resource.schema, options.field_validation, &mut warnings)?;
+        let object = body::decode(
+            request,
+            request.resource.schema,
+            options.field_validation,
+            &mut warnings,
+        )?;
         let namespace = request.namespace.as_deref().unwrap_or_default();
-        let created = self.create_object(request.resource, namespace, object, options.dry_run, &mut warnings).await;
+        let created = self
+            .create_object(
+                request.resource,
+                namespace,
+                object,
+                options.dry_run,
+                &mut warnings,
+            )
+            .await;
         let (target, written) = created?;
         let answer = self.answer(&target, negotiated, include, 201, &written.document)?;
         Ok(answer.with_warnings(warnings))
@@ -39,7 +52,11 @@ impl Objects {
         warnings: &mut Vec<String>,
     ) -> Result<(Target, Written), Status> {
         if !matches!(metadata::text(metadata::of(&object), "resourceVersion"), "" | "0") {
-            return Err(Status::new(500, "", "resourceVersion should not be set on objects to be created"));
+            return Err(Status::new(
+                500,
+                "",
+                "resourceVersion should not be set on objects to be created",
+            ));
         }
         metadata::wipe_system_fields(&mut object);
         metadata::ensure_namespace(&mut object, resource, namespace)?;
@@ -52,10 +69,24 @@ impl Objects {
         metadata::fill_system_fields(&mut object, resource, self.now())?;
         let is_generated = name.is_empty() && !prefix.is_empty();
         for attempt in 1.. {
-            let name = if is_generated { metadata::generate_name(&prefix)? } else { name.clone() };
+            let name = if is_generated {
+                metadata::generate_name(&prefix)?
+            } else {
+                name.clone()
+            };
             let target = Target::new(resource, "", namespace.to_owned(), name);
-            let encoded = self.begin(&target, if is_generated { object.clone() } else { std::mem::take(&mut object) }, warnings)?;
-            let created = self.transact(&target, dry_run, |current| decide(&target, current, &encoded)).await;
+            let encoded = self.begin(
+                &target,
+                if is_generated {
+                    object.clone()
+                } else {
+                    std::mem::take(&mut object)
+                },
+                warnings,
+            )?;
+            let created = self
+                .transact(&target, dry_run, |current| decide(&target, current, &encoded))
+                .await;
             match created {
                 Err(taken) if is_generated && taken.reason == "AlreadyExists" => {
                     if attempt == NAME_TRIES_MAX {
@@ -73,14 +104,18 @@ impl Objects {
     }
 
     /// The rules of a new object; `object` has everything but its name.
-    pub(super) fn begin(&self, target: &Target, mut object: Object, warnings: &mut Vec<String>) -> Result<Encoded, Status> {
+    pub(super) fn begin(
+        &self,
+        target: &Target,
+        mut object: Object,
+        warnings: &mut Vec<String>,
+    ) -> Result<Encoded, Status> {
         let resource = target.resource;
         if !target.name.is_empty() {
             metadata::of_mut(&mut object).insert("name".to_owned(), target.name.clone().into());
         }
         resource.strategy.prepare_for_create(&mut object);
-        let mut errors = validate_metadata(&object, resource);
-        errors.extend(resource.strategy.validate(&object));
+        let errors = validate_create(&object, resource);
         if !errors.is_empty() {
             return Err(Status::invalid(&resource.gvk(), &target.name, &errors));
         }
@@ -94,7 +129,12 @@ impl Objects {
 
     /// The namespace must exist and must not be on its way out. Follows
     /// `apiserver/pkg/admission/plugin/namespace/lifecycle/admission.go`, Kubernetes 1.36.
-    pub(super) async fn check_namespace(&self, resource: &Resource, namespace: &str, name: &str) -> Result<(), Status> {
+    pub(super) async fn check_namespace(
+        &self,
+        resource: &Resource,
+        namespace: &str,
+        name: &str,
+    ) -> Result<(), Status> {
         if !resource.namespaced || namespace.is_empty() {
             return Ok(());
         }
@@ -125,7 +165,8 @@ fn decide(target: &Target, current: Option<&Current>, encoded: &Encoded) -> Resu
 }
 
 fn terminating(resource: &Resource, namespace: &str, name: &str) -> Status {
-    let message = format!("unable to create new content in namespace {namespace} because it is being terminated");
+    let message =
+        format!("unable to create new content in namespace {namespace} because it is being terminated");
     let mut status = Status::forbidden(&resource.group_resource(), name, message);
     let cause = StatusCause {
         reason: "NamespaceTerminating".to_owned(),

@@ -52,13 +52,25 @@ impl Objects {
         let options = DeleteOptions::of(request)?;
         let target = Target::of(request)?;
         let written = self.delete_object(&target, &options).await?;
-        let code = if written.how != How::Deleted && options.orphan_dependents == Some(false) { 202 } else { 200 };
+        let code = if written.how != How::Deleted && options.orphan_dependents == Some(false) {
+            202
+        } else {
+            200
+        };
         if written.how == How::Deleted && !target.resource.delete_returns_object {
             let Document::Shared(shared) = &written.document else {
                 return Err(Status::internal("only what exists is deleted"));
             };
-            let body = plain(&success(target.resource, &shared.index().name, &shared.index().uid), &STATUS, negotiated.media)?;
-            return Ok(Answer::new(code, negotiated.media.content_type(), Body::Full(body)));
+            let body = plain(
+                &success(target.resource, &shared.index().name, &shared.index().uid),
+                &STATUS,
+                negotiated.media,
+            )?;
+            return Ok(Answer::new(
+                code,
+                negotiated.media.content_type(),
+                Body::Full(body),
+            ));
         }
         self.answer(&target, negotiated, include, code, &written.document)
     }
@@ -74,7 +86,12 @@ impl Objects {
         let (page, meta) = self.page(cache, &selector, &list_options).await?;
         let targets = page.items.iter().map(|item| {
             let index = item.index();
-            Target::new(request.resource, "", index.namespace.to_string(), index.name.to_string())
+            Target::new(
+                request.resource,
+                "",
+                index.namespace.to_string(),
+                index.name.to_string(),
+            )
         });
         // Owned, so that the stream borrows nothing but `self` and the options.
         let targets: Vec<Target> = targets.collect();
@@ -106,7 +123,11 @@ impl Objects {
         let is_namespace = target.resource.kind == "Namespace";
         if is_namespace && IMMORTAL_NAMESPACES.contains(&&*target.name) {
             let why = "this namespace may not be deleted";
-            return Err(Status::forbidden(&target.resource.group_resource(), &target.name, why));
+            return Err(Status::forbidden(
+                &target.resource.group_resource(),
+                &target.name,
+                why,
+            ));
         }
         let decided = self.transact(target, options.dry_run, |current| {
             let current = current.ok_or_else(|| target.not_found())?;
@@ -173,7 +194,8 @@ fn next(target: &Target, current: &Object, options: &DeleteOptions, now: Timesta
 fn next_of_namespace(current: &Object, options: &DeleteOptions, now: Timestamp) -> Next {
     let mut object = current.clone();
     if metadata::has(metadata::of(&object), "deletionTimestamp") {
-        let is_held = !namespace_finalizers(&object).is_empty() || !metadata::finalizers(metadata::of(&object)).is_empty();
+        let is_held = !namespace_finalizers(&object).is_empty()
+            || !metadata::finalizers(metadata::of(&object)).is_empty();
         return if is_held { Next::Keep } else { Next::Delete };
     }
     metadata::of_mut(&mut object).insert("deletionTimestamp".to_owned(), timestamp::seconds(now).into());
@@ -193,20 +215,29 @@ enum Grace {
 }
 
 fn grace(object: &mut Object, options: &DeleteOptions, now: Timestamp) -> Grace {
-    let wanted = options.grace_period_seconds.map(|seconds| if seconds < 0 { 1 } else { seconds });
+    let wanted = options
+        .grace_period_seconds
+        .map(|seconds| if seconds < 0 { 1 } else { seconds });
     if metadata::has(metadata::of(object), "deletionTimestamp") {
         return shortened(object, wanted, now);
     }
     let spec = object.get("spec").and_then(Value::as_object);
-    let own = spec.and_then(|spec| spec.get("terminationGracePeriodSeconds")).and_then(Value::as_i64);
+    let own = spec
+        .and_then(|spec| spec.get("terminationGracePeriodSeconds"))
+        .and_then(Value::as_i64);
     let is_bound = spec.is_some_and(|spec| !metadata::text(spec, "nodeName").is_empty());
-    let phase = object.get("status").and_then(Value::as_object).map_or("", |status| metadata::text(status, "phase"));
+    let phase = object
+        .get("status")
+        .and_then(Value::as_object)
+        .map_or("", |status| metadata::text(status, "phase"));
     let seconds = match wanted.or(own).unwrap_or_default() {
         _ if !is_bound || matches!(phase, "Failed" | "Succeeded") => 0,
         seconds if seconds < 0 => 1,
         seconds => seconds,
     };
-    let ends = now.saturating_add(SignedDuration::from_secs(seconds)).unwrap_or(Timestamp::MAX);
+    let ends = now
+        .saturating_add(SignedDuration::from_secs(seconds))
+        .unwrap_or(Timestamp::MAX);
     set_deletion(object, ends, seconds);
     bump_generation_if_counted(object);
     Grace::Seconds(seconds)
@@ -215,7 +246,10 @@ fn grace(object: &mut Object, options: &DeleteOptions, now: Timestamp) -> Grace 
 /// A pending deletion can only be hastened.
 fn shortened(object: &mut Object, wanted: Option<i64>, now: Timestamp) -> Grace {
     let held = metadata::of(object);
-    let pending = held.get("deletionGracePeriodSeconds").and_then(Value::as_i64).unwrap_or_default();
+    let pending = held
+        .get("deletionGracePeriodSeconds")
+        .and_then(Value::as_i64)
+        .unwrap_or_default();
     let ends: Option<Timestamp> = metadata::text(held, "deletionTimestamp").parse().ok();
     if pending == 0 {
         return Grace::None;
@@ -245,7 +279,9 @@ fn set_deletion(object: &mut Object, at: Timestamp, grace_seconds: i64) {
 }
 
 fn mark_as_deleting(object: &mut Object, now: Timestamp) {
-    let since: Option<Timestamp> = metadata::text(metadata::of(object), "deletionTimestamp").parse().ok();
+    let since: Option<Timestamp> = metadata::text(metadata::of(object), "deletionTimestamp")
+        .parse()
+        .ok();
     if since.is_none() {
         bump_generation_if_counted(object);
     }
@@ -254,21 +290,32 @@ fn mark_as_deleting(object: &mut Object, now: Timestamp) {
 }
 
 fn bump_generation_if_counted(object: &mut Object) {
-    if metadata::of(object).get("generation").and_then(Value::as_i64).is_some_and(|generation| generation > 0) {
+    if metadata::of(object)
+        .get("generation")
+        .and_then(Value::as_i64)
+        .is_some_and(|generation| generation > 0)
+    {
         bump_generation(object);
     }
 }
 
 /// The finalizers that the garbage collector acts on, as the options want them.
 fn set_collector_finalizers(object: &mut Object, options: &DeleteOptions) {
-    let held: Vec<String> = metadata::finalizers(metadata::of(object)).into_iter().map(str::to_owned).collect();
+    let held: Vec<String> = metadata::finalizers(metadata::of(object))
+        .into_iter()
+        .map(str::to_owned)
+        .collect();
     let wanted = match (options.orphan_dependents, options.propagation_policy.as_deref()) {
         (Some(true), _) | (None, Some("Orphan")) => Some(ORPHAN),
         (None, Some("Foreground")) => Some(FOREGROUND),
         (Some(false), _) | (None, Some(_)) => None,
-        (None, None) => [ORPHAN, FOREGROUND].into_iter().find(|one| held.iter().any(|held| held == one)),
+        (None, None) => [ORPHAN, FOREGROUND]
+            .into_iter()
+            .find(|one| held.iter().any(|held| held == one)),
     };
-    let others = held.iter().filter(|one| !matches!(one.as_str(), ORPHAN | FOREGROUND));
+    let others = held
+        .iter()
+        .filter(|one| !matches!(one.as_str(), ORPHAN | FOREGROUND));
     let mut now: Vec<Value> = others.map(|one| one.as_str().into()).collect();
     now.extend(wanted.map(Value::from));
     if now.len() == held.len() && held.iter().all(|one| now.iter().any(|new| new == one)) {
@@ -324,9 +371,17 @@ impl DeleteOptions {
             true => from_query(&request.query)?,
             false => from_body(request)?,
         };
-        let text = |object: &Object, key: &str| Some(metadata::text(object, key).to_owned()).filter(|text| !text.is_empty());
+        let text = |object: &Object, key: &str| {
+            Some(metadata::text(object, key).to_owned()).filter(|text| !text.is_empty())
+        };
         let preconditions = sent.get("preconditions").and_then(Value::as_object);
-        let dry_run: Vec<&str> = sent.get("dryRun").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect();
+        let dry_run: Vec<&str> = sent
+            .get("dryRun")
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_str)
+            .collect();
         let options = Self {
             grace_period_seconds: sent.get("gracePeriodSeconds").and_then(Value::as_i64),
             propagation_policy: text(&sent, "propagationPolicy"),
@@ -343,7 +398,11 @@ impl DeleteOptions {
             }
             if !matches!(policy.as_str(), "Foreground" | "Background" | "Orphan") {
                 let supported = ["Foreground", "Background", "Orphan", "nil"];
-                errors.push(FieldError::not_supported("propagationPolicy", policy.as_str(), &supported));
+                errors.push(FieldError::not_supported(
+                    "propagationPolicy",
+                    policy.as_str(),
+                    &supported,
+                ));
             }
         }
         check_dry_run(&dry_run, &mut errors);
@@ -355,14 +414,19 @@ impl DeleteOptions {
 fn from_query(query: &Query) -> Result<Object, Status> {
     let mut sent = Object::new();
     if let Some(raw) = query.text("gracePeriodSeconds") {
-        let seconds: i64 = raw.parse().map_err(|_| Status::bad_request(format!("strconv.ParseInt: parsing {raw:?}: invalid syntax")))?;
+        let seconds: i64 = raw
+            .parse()
+            .map_err(|_| Status::bad_request(format!("strconv.ParseInt: parsing {raw:?}: invalid syntax")))?;
         sent.insert("gracePeriodSeconds".to_owned(), seconds.into());
     }
     if let Some(policy) = query.text("propagationPolicy") {
         sent.insert("propagationPolicy".to_owned(), policy.into());
     }
     if query.get("orphanDependents").is_some() {
-        sent.insert("orphanDependents".to_owned(), query.flag("orphanDependents").into());
+        sent.insert(
+            "orphanDependents".to_owned(),
+            query.flag("orphanDependents").into(),
+        );
     }
     let dry_run: Vec<&str> = query.all("dryRun").collect();
     if !dry_run.is_empty() {
@@ -372,7 +436,8 @@ fn from_query(query: &Query) -> Result<Object, Status> {
 }
 
 fn from_body(request: &ApiRequest) -> Result<Object, Status> {
-    let table = kind("meta.k8s.io", "v1", "DeleteOptions").ok_or_else(|| Status::internal("there is no table for DeleteOptions"))?;
+    let table = kind("meta.k8s.io", "v1", "DeleteOptions")
+        .ok_or_else(|| Status::internal("there is no table for DeleteOptions"))?;
     let bad = |error: &dyn std::fmt::Display| Status::bad_request(error.to_string());
     let value = match Media::of_body(request.content_type.as_deref())? {
         Media::Json => json::parse(&request.body).map_err(|error| bad(&error))?.0,
@@ -394,6 +459,8 @@ fn from_body(request: &ApiRequest) -> Result<Object, Status> {
 fn check_kind(kind: &str) -> Result<(), Status> {
     match kind {
         "" | "DeleteOptions" => Ok(()),
-        _ => Err(Status::bad_request("decoded object cannot be converted to DeleteOptions")),
+        _ => Err(Status::bad_request(
+            "decoded object cannot be converted to DeleteOptions",
+        )),
     }
 }

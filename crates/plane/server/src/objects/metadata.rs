@@ -27,7 +27,10 @@ const NAME_PREFIX_MAX: usize = 58;
 
 pub(super) fn of(object: &Object) -> &Object {
     static NOTHING: std::sync::LazyLock<Object> = std::sync::LazyLock::new(Map::new);
-    object.get("metadata").and_then(Value::as_object).unwrap_or(&NOTHING)
+    object
+        .get("metadata")
+        .and_then(Value::as_object)
+        .unwrap_or(&NOTHING)
 }
 
 pub(super) fn of_mut(object: &mut Object) -> &mut Object {
@@ -74,7 +77,11 @@ pub(super) fn wipe_system_fields(object: &mut Object) {
 /// # Errors
 ///
 /// 500 if the system has no randomness.
-pub(super) fn fill_system_fields(object: &mut Object, resource: &Resource, now: Timestamp) -> Result<(), Status> {
+pub(super) fn fill_system_fields(
+    object: &mut Object,
+    resource: &Resource,
+    now: Timestamp,
+) -> Result<(), Status> {
     let uid = uuid()?;
     let metadata = of_mut(object);
     metadata.insert("uid".to_owned(), uid.into());
@@ -90,7 +97,11 @@ pub(super) fn fill_system_fields(object: &mut Object, resource: &Resource, now: 
 /// # Errors
 ///
 /// 400 if the object names another one.
-pub(super) fn ensure_namespace(object: &mut Object, resource: &Resource, namespace: &str) -> Result<(), Status> {
+pub(super) fn ensure_namespace(
+    object: &mut Object,
+    resource: &Resource,
+    namespace: &str,
+) -> Result<(), Status> {
     let metadata = of_mut(object);
     if !resource.namespaced {
         metadata.remove("namespace");
@@ -161,7 +172,10 @@ mod tests {
         for (prefix, kept) in [("web-", "web-"), (long.as_str(), &long[..58])] {
             let name = generate_name(prefix).expect("randomness");
             let suffix = name.strip_prefix(kept).expect("keeps the prefix");
-            assert!(suffix.len() == 5 && suffix.bytes().all(|byte| NAME_ALPHABET.contains(&byte)), "{name}");
+            assert!(
+                suffix.len() == 5 && suffix.bytes().all(|byte| NAME_ALPHABET.contains(&byte)),
+                "{name}"
+            );
         }
     }
 

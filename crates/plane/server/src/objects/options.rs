@@ -35,7 +35,10 @@ impl WriteOptions {
     pub(super) fn of(query: &Query, kind: &'static str) -> Result<Self, Status> {
         let mut errors = Vec::new();
         if kind == "PatchOptions" && query.get("force").is_some() {
-            errors.push(FieldError::forbidden("force", "may not be specified for non-apply patch"));
+            errors.push(FieldError::forbidden(
+                "force",
+                "may not be specified for non-apply patch",
+            ));
         }
         if let Some(manager) = query.text("fieldManager") {
             check_field_manager(manager, &mut errors);
@@ -82,7 +85,11 @@ pub(super) fn invalid(kind: &'static str, errors: Vec<FieldError>) -> Result<(),
     if errors.is_empty() {
         return Ok(());
     }
-    Err(Status::invalid(&GroupVersionKind::fixed("meta.k8s.io", "v1", kind), "", &errors))
+    Err(Status::invalid(
+        &GroupVersionKind::fixed("meta.k8s.io", "v1", kind),
+        "",
+        &errors,
+    ))
 }
 
 /// `resourceVersionMatch`.
@@ -119,7 +126,9 @@ impl ListOptions {
         let options = Self {
             labels: text("labelSelector").parse().map_err(|error| bad(&error))?,
             fields: text("fieldSelector").parse().map_err(|error| bad(&error))?,
-            limit: integer(query, "limit")?.and_then(|limit| usize::try_from(limit).ok()).filter(|limit| *limit > 0),
+            limit: integer(query, "limit")?
+                .and_then(|limit| usize::try_from(limit).ok())
+                .filter(|limit| *limit > 0),
             continue_token: text("continue"),
             resource_version: text("resourceVersion"),
             resource_version_match: match query.text("resourceVersionMatch") {
@@ -127,14 +136,20 @@ impl ListOptions {
                 Some("NotOlderThan") => Some(Match::NotOlderThan),
                 _ => None,
             },
-            send_initial_events: query.get("sendInitialEvents").map(|_| query.flag("sendInitialEvents")),
+            send_initial_events: query
+                .get("sendInitialEvents")
+                .map(|_| query.flag("sendInitialEvents")),
             allow_bookmarks: query.flag("allowWatchBookmarks"),
             timeout_seconds: integer(query, "timeoutSeconds")?
                 .and_then(|seconds| u64::try_from(seconds).ok())
                 .filter(|seconds| *seconds > 0),
         };
         let matching = query.text("resourceVersionMatch");
-        let errors = if is_watch { options.watch_errors(matching) } else { options.list_errors(matching) };
+        let errors = if is_watch {
+            options.watch_errors(matching)
+        } else {
+            options.list_errors(matching)
+        };
         invalid("ListOptions", errors)?;
         Ok(options)
     }
@@ -152,7 +167,11 @@ impl ListOptions {
                 errors.push(FieldError::forbidden(FIELD, detail));
             }
             if self.resource_version_match.is_none() {
-                errors.push(FieldError::not_supported(FIELD, matching, &["Exact", "NotOlderThan", ""]));
+                errors.push(FieldError::not_supported(
+                    FIELD,
+                    matching,
+                    &["Exact", "NotOlderThan", ""],
+                ));
             }
             if self.resource_version_match == Some(Match::Exact) && self.resource_version == "0" {
                 let detail = r#"resourceVersionMatch "exact" is forbidden for resourceVersion "0""#;
@@ -160,7 +179,10 @@ impl ListOptions {
             }
         }
         if self.send_initial_events.is_some() {
-            errors.push(FieldError::forbidden("sendInitialEvents", "sendInitialEvents is forbidden for list"));
+            errors.push(FieldError::forbidden(
+                "sendInitialEvents",
+                "sendInitialEvents is forbidden for list",
+            ));
         }
         errors
     }
@@ -175,7 +197,8 @@ impl ListOptions {
         }
         if let Some(matching) = matching {
             if self.send_initial_events.is_none() {
-                let detail = "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided";
+                let detail =
+                    "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided";
                 errors.push(FieldError::forbidden(FIELD, detail));
             }
             if !is_not_older {
@@ -196,7 +219,9 @@ impl ListOptions {
 }
 
 fn integer(query: &Query, key: &str) -> Result<Option<i64>, Status> {
-    let Some(raw) = query.text(key) else { return Ok(None) };
+    let Some(raw) = query.text(key) else {
+        return Ok(None);
+    };
     let parsed = raw.parse::<i64>().map(Some);
     parsed.map_err(|_| Status::bad_request(format!("strconv.ParseInt: parsing {raw:?}: invalid syntax")))
 }
@@ -230,17 +255,23 @@ mod tests {
             (
                 false,
                 "resourceVersionMatch=Exact",
-                name("resourceVersionMatch: Forbidden: resourceVersionMatch is forbidden unless resourceVersion is provided"),
+                name(
+                    "resourceVersionMatch: Forbidden: resourceVersionMatch is forbidden unless resourceVersion is provided",
+                ),
             ),
             (
                 false,
                 "resourceVersionMatch=Exact&resourceVersion=0",
-                name(r#"resourceVersionMatch: Forbidden: resourceVersionMatch "exact" is forbidden for resourceVersion "0""#),
+                name(
+                    r#"resourceVersionMatch: Forbidden: resourceVersionMatch "exact" is forbidden for resourceVersion "0""#,
+                ),
             ),
             (
                 false,
                 "resourceVersionMatch=Old&resourceVersion=1",
-                name(r#"resourceVersionMatch: Unsupported value: "Old": supported values: "Exact", "NotOlderThan", """#),
+                name(
+                    r#"resourceVersionMatch: Unsupported value: "Old": supported values: "Exact", "NotOlderThan", """#,
+                ),
             ),
             (
                 false,
@@ -250,15 +281,27 @@ mod tests {
             (
                 true,
                 "sendInitialEvents=true",
-                name("resourceVersionMatch: Forbidden: sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"),
+                name(
+                    "resourceVersionMatch: Forbidden: sendInitialEvents requires setting resourceVersionMatch to NotOlderThan",
+                ),
             ),
             (
                 true,
                 "resourceVersionMatch=NotOlderThan&resourceVersion=1",
-                name("resourceVersionMatch: Forbidden: resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"),
+                name(
+                    "resourceVersionMatch: Forbidden: resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided",
+                ),
             ),
-            (false, "limit=x", r#"strconv.ParseInt: parsing "x": invalid syntax"#.to_owned()),
-            (false, "fieldSelector=x", "invalid selector: 'x'; can't understand 'x'".to_owned()),
+            (
+                false,
+                "limit=x",
+                r#"strconv.ParseInt: parsing "x": invalid syntax"#.to_owned(),
+            ),
+            (
+                false,
+                "fieldSelector=x",
+                "invalid selector: 'x'; can't understand 'x'".to_owned(),
+            ),
         ];
         for (is_watch, query, text) in table {
             let refused = ListOptions::of(&Query::parse(query), is_watch).expect_err(query);
@@ -269,7 +312,10 @@ mod tests {
     #[test]
     fn write_options_are_checked() {
         let table = [
-            ("dryRun=Some", r#"CreateOptions.meta.k8s.io "" is invalid: dryRun: Unsupported value: ["Some"]: supported values: "All""#),
+            (
+                "dryRun=Some",
+                r#"CreateOptions.meta.k8s.io "" is invalid: dryRun: Unsupported value: ["Some"]: supported values: "All""#,
+            ),
             (
                 "fieldValidation=Hard",
                 r#"CreateOptions.meta.k8s.io "" is invalid: fieldValidation: Unsupported value: "Hard": supported values: "", "Ignore", "Strict", "Warn""#,

@@ -16,7 +16,8 @@ use super::{
 use crate::{answer::Answer, http::negotiation::Offer, request::ApiRequest};
 
 /// As error texts list them.
-const MEDIA_TYPES: &str = "application/json-patch+json, application/merge-patch+json, application/strategic-merge-patch+json";
+const MEDIA_TYPES: &str =
+    "application/json-patch+json, application/merge-patch+json, application/strategic-merge-patch+json";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Form {
@@ -46,7 +47,8 @@ impl Objects {
             .transact(&target, options.dry_run, |current| {
                 let current = current.ok_or_else(|| target.not_found())?;
                 warnings.clear();
-                let mut new = patch.apply(&target, &current.value, options.field_validation, &mut warnings)?;
+                let mut new =
+                    patch.apply(&target, &current.value, options.field_validation, &mut warnings)?;
                 check_name(&target, &new)?;
                 warnings.extend(hotmap_kinds::drop_duplicate_owners(&mut new));
                 target.resource.strategy.default(&mut new);
@@ -64,10 +66,17 @@ impl Patch {
             .map_err(|error| Status::bad_request(format!("error decoding patch: {error}")))?;
         let mut problems: Vec<String> = duplicates.iter().map(|duplicate| duplicate.to_string()).collect();
         if form == Form::Json {
-            problems = problems.into_iter().map(|problem| format!("json patch {problem}")).collect();
+            problems = problems
+                .into_iter()
+                .map(|problem| format!("json patch {problem}"))
+                .collect();
             problems.extend(json_patch_unknown_fields(&value));
         }
-        Ok(Self { form, value, problems })
+        Ok(Self {
+            form,
+            value,
+            problems,
+        })
     }
 
     /// The object as the patch makes it, in canonical form. The state it was read at is no longer part of it, unless
@@ -83,7 +92,9 @@ impl Patch {
         let patched = match self.form {
             Form::Json => json_patch(original, &self.value),
             Form::Merge => merge_patch(original, &self.value),
-            Form::Strategic => strategic_merge_patch(original, self.value.clone(), target.resource.schema.message),
+            Form::Strategic => {
+                strategic_merge_patch(original, self.value.clone(), target.resource.schema.message)
+            }
         };
         let patched = patched.map_err(refused)?;
         let shown = || match target.resource.kind {
@@ -93,7 +104,10 @@ impl Patch {
         };
         let checked = body::canonical(patched.clone(), target.resource.schema, &[]);
         let checked = checked.map_err(|error| unprocessable(shown(), &body::type_error(&error)))?;
-        if ["kind", "apiVersion"].iter().any(|key| patched.get(key) != current.get(*key)) {
+        if ["kind", "apiVersion"]
+            .iter()
+            .any(|key| patched.get(key) != current.get(*key))
+        {
             let text = "the patch may not change the kind and apiVersion of the object";
             return Err(unprocessable(shown(), text));
         }
@@ -119,7 +133,9 @@ fn form(content_type: Option<&str>) -> Result<Form, Status> {
         Some("application/strategic-merge-patch+json") => Ok(Form::Strategic),
         Some("application/apply-patch+yaml") => {
             let mut status = Status::unsupported_media_type(MEDIA_TYPES);
-            status.message.insert_str(0, "server-side apply is not supported by this server yet: ");
+            status
+                .message
+                .insert_str(0, "server-side apply is not supported by this server yet: ");
             Err(status)
         }
         _ => Err(Status::unsupported_media_type(MEDIA_TYPES)),

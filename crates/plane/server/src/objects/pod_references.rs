@@ -39,14 +39,19 @@ impl PodReferences for Objects {
     fn node_of(&self, namespace: &str, pod: &str) -> Option<String> {
         let pods = find("", "v1", "pods").expect("pods are served");
         let pod = self.cache_of(pods).ok()?.get(&format!("{namespace}/{pod}"))?;
-        pod.index().field("spec.nodeName").filter(|node| !node.is_empty()).map(str::to_owned)
+        pod.index()
+            .field("spec.nodeName")
+            .filter(|node| !node.is_empty())
+            .map(str::to_owned)
     }
 }
 
 impl Objects {
     fn pods_of(&self, node: &str, namespace: &str) -> Vec<Arc<Object>> {
         let pods = find("", "v1", "pods").expect("pods are served");
-        let Ok(cache) = self.cache_of(pods) else { return Vec::new() };
+        let Ok(cache) = self.cache_of(pods) else {
+            return Vec::new();
+        };
         let prefix = format!("{namespace}/");
         let matches = |index: &ObjectIndex| index.field("spec.nodeName") == Some(node);
         let selection = Selection {
@@ -56,7 +61,7 @@ impl Objects {
             limit: None,
             matches: &matches,
         };
-        cache.list(&selection, self.cache.revision()).items
+        cache.list(&selection, self.revision()).items
     }
 }
 
@@ -101,7 +106,10 @@ fn references(pod: &Value) -> Vec<(Referenced, Box<str>)> {
     for containers in ["initContainers", "containers", "ephemeralContainers"] {
         for container in list(&spec[containers]) {
             for variable in list(&container["env"]) {
-                note(Referenced::ConfigMap, &variable["valueFrom"]["configMapKeyRef"]["name"]);
+                note(
+                    Referenced::ConfigMap,
+                    &variable["valueFrom"]["configMapKeyRef"]["name"],
+                );
                 note(Referenced::Secret, &variable["valueFrom"]["secretKeyRef"]["name"]);
             }
             for source in list(&container["envFrom"]) {
@@ -114,7 +122,9 @@ fn references(pod: &Value) -> Vec<(Referenced, Box<str>)> {
         note(Referenced::Secret, &secret["name"]);
     }
     match &spec["serviceAccountName"] {
-        Value::String(name) if !name.is_empty() => note(Referenced::ServiceAccount, &spec["serviceAccountName"]),
+        Value::String(name) if !name.is_empty() => {
+            note(Referenced::ServiceAccount, &spec["serviceAccountName"])
+        }
         _ => note(Referenced::ServiceAccount, &Value::from("default")),
     }
     found

@@ -87,9 +87,14 @@ impl Objects {
         let token = continue_token(options)?;
         let at = state(options, token.as_ref())?;
         let prefix = selector.prefix();
-        let start = token.as_ref().map(|token| format!("{prefix}{}", token.start)).unwrap_or_default();
+        let start = token
+            .as_ref()
+            .map(|token| format!("{prefix}{}", token.start))
+            .unwrap_or_default();
         // A list of any state is answered whole: pages need a revision to be pages of.
-        let limit = options.limit.filter(|_| !matches!(at, At::Any) || token.is_some());
+        let limit = options
+            .limit
+            .filter(|_| !matches!(at, At::Any) || token.is_some());
         let matches = |index: &hotmap_object::ObjectIndex| selector.matches(index);
         let selection = Selection {
             start: &start,
@@ -120,11 +125,19 @@ impl Objects {
 }
 
 /// Puts a list together, away from the runtime's threads if it is large.
-pub(super) async fn render_list(rendering: Rendering, items: Vec<Arc<Object>>, meta: ListMeta) -> Result<Bytes, Status> {
+pub(super) async fn render_list(
+    rendering: Rendering,
+    items: Vec<Arc<Object>>,
+    meta: ListMeta,
+) -> Result<Bytes, Status> {
     let is_plain = rendering.negotiated.form == Form::Object
         && rendering.negotiated.media == Media::Json
         && std::ptr::eq(rendering.resource, rendering.stored);
-    let most = if is_plain { INLINE_BYTES_MAX } else { INLINE_PARSED_BYTES_MAX };
+    let most = if is_plain {
+        INLINE_BYTES_MAX
+    } else {
+        INLINE_PARSED_BYTES_MAX
+    };
     let size: usize = items.iter().map(|item| item.json().len()).sum();
     if size <= most {
         return rendering.list(&items, &meta);
@@ -137,7 +150,8 @@ pub(super) async fn render_list(rendering: Rendering, items: Vec<Arc<Object>>, m
 ///
 /// 400 for what is no number.
 pub(super) fn revision(raw: &str) -> Result<Revision, Status> {
-    raw.parse().map_err(|_| Status::bad_request(format!("invalid resource version: {}", unreadable(raw))))
+    raw.parse()
+        .map_err(|_| Status::bad_request(format!("invalid resource version: {}", unreadable(raw))))
 }
 
 pub(super) fn unreadable(raw: &str) -> String {
@@ -149,7 +163,9 @@ fn continue_token(options: &ListOptions) -> Result<Option<ContinueToken>, Status
         return Ok(None);
     }
     if !matches!(options.resource_version.as_str(), "" | "0") {
-        return Err(Status::bad_request("specifying resource version is not allowed when using continue"));
+        return Err(Status::bad_request(
+            "specifying resource version is not allowed when using continue",
+        ));
     }
     ContinueToken::decode(&options.continue_token).map(Some)
 }
@@ -179,7 +195,10 @@ fn state(options: &ListOptions, token: Option<&ContinueToken>) -> Result<At, Sta
 
 fn expired(revision: Revision, lagged: Lagged, token: Option<&ContinueToken>) -> Status {
     match token {
-        None => Status::expired(format!("too old resource version: {revision} ({})", lagged.oldest)),
+        None => Status::expired(format!(
+            "too old resource version: {revision} ({})",
+            lagged.oldest
+        )),
         Some(token) => {
             let newest = ContinueToken {
                 revision: None,

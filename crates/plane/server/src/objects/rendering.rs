@@ -78,9 +78,19 @@ impl Rendering {
             (Form::Metadata(version), Media::Protobuf) => partial_protobuf(json, version),
             (Form::Metadata(version), media) => text(partial(json, version)?, media),
             (Form::Table(version), media) => {
-                let revision = metadata(json)?.get("resourceVersion").cloned().unwrap_or_default();
-                let meta = if revision.is_null() { json!({}) } else { json!({"resourceVersion": revision}) };
-                text(self.table([Ok(Cow::Borrowed(json))], &meta, version, with_columns)?, media)
+                let revision = metadata(json)?
+                    .get("resourceVersion")
+                    .cloned()
+                    .unwrap_or_default();
+                let meta = if revision.is_null() {
+                    json!({})
+                } else {
+                    json!({"resourceVersion": revision})
+                };
+                text(
+                    self.table([Ok(Cow::Borrowed(json))], &meta, version, with_columns)?,
+                    media,
+                )
             }
         }
     }
@@ -114,7 +124,9 @@ impl Rendering {
                 out.extend_from_slice(b"]}");
                 text(out, media)
             }
-            (Form::Table(version), media) => text(self.table(jsons(), &meta.to_value(), version, true)?, media),
+            (Form::Table(version), media) => {
+                text(self.table(jsons(), &meta.to_value(), version, true)?, media)
+            }
         }
     }
 
@@ -150,16 +162,23 @@ impl Rendering {
 
     fn protobuf(&self, json: &Bytes) -> Result<Bytes, Status> {
         let value = parse(json)?;
-        encode_object(self.resource.schema, &value).map(Bytes::from).map_err(Status::internal)
+        encode_object(self.resource.schema, &value)
+            .map(Bytes::from)
+            .map_err(Status::internal)
     }
 
     fn protobuf_list(&self, items: &[impl AsRef<Object>], meta: &ListMeta) -> Result<Bytes, Status> {
         let list_kind = format!("{}List", self.resource.kind);
         let list = kind(self.resource.group, self.resource.version, &list_kind)
             .ok_or_else(|| Status::internal(format!("there is no table for {list_kind}")))?;
-        let items: Result<Vec<Value>, Status> = items.iter().map(|item| parse(&self.json(item.as_ref()))).collect();
+        let items: Result<Vec<Value>, Status> = items
+            .iter()
+            .map(|item| parse(&self.json(item.as_ref())))
+            .collect();
         let value = json!({"metadata": meta.to_value(), "items": items?});
-        encode_object(list, &value).map(Bytes::from).map_err(Status::internal)
+        encode_object(list, &value)
+            .map(Bytes::from)
+            .map_err(Status::internal)
     }
 
     fn table<'j>(
@@ -246,11 +265,18 @@ fn metadata(json: &[u8]) -> Result<Value, Status> {
 fn partial(json: &[u8], version: MetaVersion) -> Result<Vec<u8>, Status> {
     let metadata = head(json)?.metadata.get();
     let api_version = version.api_version();
-    Ok(format!(r#"{{"kind":"PartialObjectMetadata","apiVersion":"{api_version}","metadata":{metadata}}}"#).into_bytes())
+    Ok(
+        format!(r#"{{"kind":"PartialObjectMetadata","apiVersion":"{api_version}","metadata":{metadata}}}"#)
+            .into_bytes(),
+    )
 }
 
 fn partial_protobuf(json: &[u8], version: MetaVersion) -> Result<Bytes, Status> {
-    meta_protobuf("PartialObjectMetadata", &json!({"metadata": metadata(json)?}), version)
+    meta_protobuf(
+        "PartialObjectMetadata",
+        &json!({"metadata": metadata(json)?}),
+        version,
+    )
 }
 
 fn partial_list_protobuf<'j>(
@@ -266,7 +292,8 @@ fn partial_list_protobuf<'j>(
 
 /// The messages of both versions of `meta.k8s.io` are the same.
 fn meta_protobuf(name: &str, value: &Value, version: MetaVersion) -> Result<Bytes, Status> {
-    let table = kind("meta.k8s.io", "v1", name).ok_or_else(|| Status::internal(format!("there is no table for {name}")))?;
+    let table = kind("meta.k8s.io", "v1", name)
+        .ok_or_else(|| Status::internal(format!("there is no table for {name}")))?;
     let raw = hotmap_schema::encode_protobuf(table.message, value).map_err(Status::internal)?;
     Ok(hotmap_schema::envelope::wrap(version.api_version(), name, &raw).into())
 }
@@ -293,7 +320,9 @@ pub(super) fn plain(value: &Value, gvk: &GroupVersionKind, media: Media) -> Resu
         Media::Protobuf => {
             let table = kind(&gvk.group, &gvk.version, &gvk.kind)
                 .ok_or_else(|| Status::internal(format!("there is no table for {}", gvk.kind)))?;
-            encode_object(table, value).map(Bytes::from).map_err(Status::internal)
+            encode_object(table, value)
+                .map(Bytes::from)
+                .map_err(Status::internal)
         }
     }
 }

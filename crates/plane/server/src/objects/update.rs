@@ -3,7 +3,7 @@
 //! Rules follow `apiserver/pkg/registry/rest/update.go` and `apiserver/pkg/registry/generic/registry/store.go`,
 //! Kubernetes 1.36.
 
-use hotmap_kinds::{drop_duplicate_owners, validate_metadata, validate_metadata_update};
+use hotmap_kinds::{drop_duplicate_owners, validate_update};
 use hotmap_object::{FieldError, GroupVersionKind, Status};
 use serde_json::Value;
 
@@ -22,25 +22,37 @@ impl Objects {
         let options = WriteOptions::of(&request.query, "UpdateOptions")?;
         let target = Target::of(request)?;
         let mut warnings = Vec::new();
-        let mut sent = body::decode(request, target.resource.schema, options.field_validation, &mut warnings)?;
+        let mut sent = body::decode(
+            request,
+            target.resource.schema,
+            options.field_validation,
+            &mut warnings,
+        )?;
         check_name(&target, &sent)?;
         metadata::ensure_namespace(&mut sent, target.resource, &target.namespace)?;
         warnings.extend(drop_duplicate_owners(&mut sent));
         target.resource.strategy.default(&mut sent);
         let may_create = target.resource.create_on_update && target.subresource.is_empty();
         if may_create && self.cache_of(target.resource)?.get(&target.key).is_none() {
-            self.check_namespace(target.resource, &target.namespace, &target.name).await?;
+            self.check_namespace(target.resource, &target.namespace, &target.name)
+                .await?;
         }
         let written = self
             .transact(&target, options.dry_run, |current| match current {
                 Some(current) => self.change(&target, sent.clone(), current, &mut warnings),
-                None if may_create && request.may_create => self.begin_by_update(&target, sent.clone(), &mut warnings),
+                None if may_create && request.may_create => {
+                    self.begin_by_update(&target, sent.clone(), &mut warnings)
+                }
                 None if may_create => {
                     let why = format!(
                         "User {:?} cannot create resource {:?} in API group {:?} in the namespace {:?}",
                         request.user.name, target.resource.plural, target.resource.group, target.namespace
                     );
-                    Err(Status::forbidden(&target.resource.group_resource(), &target.name, why))
+                    Err(Status::forbidden(
+                        &target.resource.group_resource(),
+                        &target.name,
+                        why,
+                    ))
                 }
                 None => Err(target.not_found()),
             })
@@ -50,7 +62,12 @@ impl Objects {
         Ok(answer.with_warnings(warnings))
     }
 
-    fn begin_by_update(&self, target: &Target, mut object: Object, warnings: &mut Vec<String>) -> Result<Decision, Status> {
+    fn begin_by_update(
+        &self,
+        target: &Target,
+        mut object: Object,
+        warnings: &mut Vec<String>,
+    ) -> Result<Decision, Status> {
         if !metadata::text(metadata::of(&object), "uid").is_empty() {
             let uid = metadata::text(metadata::of(&object), "uid");
             return Err(uid_mismatch(target, uid, ""));
@@ -77,7 +94,11 @@ impl Objects {
         let new = changed(target, new, old, warnings)?;
         let is_finished = is_finished(target, &new, old);
         let encoded = self.encode(target, new)?;
-        Ok(if is_finished { Decision::Delete(Some(encoded)) } else { Decision::Put(encoded) })
+        Ok(if is_finished {
+            Decision::Delete(Some(encoded))
+        } else {
+            Decision::Put(encoded)
+        })
     }
 }
 
@@ -111,9 +132,7 @@ fn changed(
     if target.resource.has_generation && target.subresource.is_empty() && new.get("spec") != old.get("spec") {
         bump_generation(&mut new);
     }
-    let mut errors = validate_metadata(&new, target.resource);
-    errors.extend(validate_metadata_update(&new, old));
-    errors.extend(strategy.validate_update(&new, old, target.subresource));
+    let errors = validate_update(&new, old, target.resource, target.subresource);
     if !errors.is_empty() {
         return Err(Status::invalid(&target.resource.gvk(), &target.name, &errors));
     }
@@ -127,7 +146,10 @@ fn changed(
 
 pub(super) fn bump_generation(object: &mut Object) {
     let metadata = metadata::of_mut(object);
-    let generation = metadata.get("generation").and_then(Value::as_i64).unwrap_or_default();
+    let generation = metadata
+        .get("generation")
+        .and_then(Value::as_i64)
+        .unwrap_or_default();
     metadata.insert("generation".to_owned(), (generation + 1).into());
 }
 
@@ -170,9 +192,10 @@ fn check_preconditions(target: &Target, new: &Object, current: &Current) -> Resu
         }
         "" | "0" => Ok(()),
         sent if sent == current.shared.revision().to_string() => Ok(()),
-        sent if sent.parse::<u64>().is_err() => {
-            Err(Status::bad_request(format!("invalid resource version: {}", super::read::unreadable(sent))))
-        }
+        sent if sent.parse::<u64>().is_err() => Err(Status::bad_request(format!(
+            "invalid resource version: {}",
+            super::read::unreadable(sent)
+        ))),
         _ => Err(Status::modified(&resource, &target.name)),
     }
 }
@@ -188,7 +211,10 @@ fn uid_mismatch(target: &Target, sent: &str, held: &str) -> Status {
 /// The change takes the last reason away that kept a deleted object.
 fn is_finished(target: &Target, new: &Object, old: &Object) -> bool {
     let before = metadata::of(old);
-    let grace = before.get("deletionGracePeriodSeconds").and_then(Value::as_i64).unwrap_or_default();
+    let grace = before
+        .get("deletionGracePeriodSeconds")
+        .and_then(Value::as_i64)
+        .unwrap_or_default();
     metadata::finalizers(metadata::of(new)).is_empty()
         && metadata::has(before, "deletionTimestamp")
         && grace == 0
@@ -198,6 +224,8 @@ fn is_finished(target: &Target, new: &Object, old: &Object) -> bool {
 /// `spec.finalizers`, which only namespaces have.
 pub(super) fn namespace_finalizers(object: &Object) -> &[Value] {
     let spec = object.get("spec").and_then(Value::as_object);
-    let held = spec.and_then(|spec| spec.get("finalizers")).and_then(Value::as_array);
+    let held = spec
+        .and_then(|spec| spec.get("finalizers"))
+        .and_then(Value::as_array);
     held.map_or(&[], Vec::as_slice)
 }

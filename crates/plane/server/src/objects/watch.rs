@@ -63,7 +63,10 @@ impl Objects {
         let selector = Selector::new(request.resource, request.namespace.as_deref(), &options)?;
         let since = match options.resource_version.as_str() {
             "" => None,
-            raw => Some(raw.parse::<Revision>().map_err(|_| Status::new(500, "", unreadable(raw)))?),
+            raw => Some(
+                raw.parse::<Revision>()
+                    .map_err(|_| Status::new(500, "", unreadable(raw)))?,
+            ),
         };
         let rendering = Rendering {
             resource: request.resource,
@@ -78,12 +81,21 @@ impl Objects {
             Ok(begun) => begun,
             Err(status) => {
                 let frame = error_frame(&rendering, &status);
-                return Ok(Answer::stream(content_type, Box::pin(futures_util::stream::iter([frame]))));
+                return Ok(Answer::stream(
+                    content_type,
+                    Box::pin(futures_util::stream::iter([frame])),
+                ));
             }
         };
         let is_node = request.user.is_in("system:nodes");
-        let period = if is_node { NODE_BOOKMARK_PERIOD } else { BOOKMARK_PERIOD };
-        let lifetime = options.timeout_seconds.map_or_else(random_lifetime, Duration::from_secs);
+        let period = if is_node {
+            NODE_BOOKMARK_PERIOD
+        } else {
+            BOOKMARK_PERIOD
+        };
+        let lifetime = options
+            .timeout_seconds
+            .map_or_else(random_lifetime, Duration::from_secs);
         let deadline = Instant::now() + lifetime;
         let body = WatchBody {
             phase: match initial {
@@ -257,7 +269,10 @@ impl WatchBody {
     fn live(&mut self, chunk: &mut Chunk) -> bool {
         let mut events = std::mem::take(&mut self.events);
         if let Err(lagged) = self.subscription.read(EVENTS_PER_STEP, &mut events) {
-            let message = format!("the watch has fallen behind: events up to {} are gone", lagged.oldest);
+            let message = format!(
+                "the watch has fallen behind: events up to {} are gone",
+                lagged.oldest
+            );
             chunk.push(error_frame(&self.rendering, &Status::expired(message)));
             self.phase = Phase::Ended;
             return true;
@@ -337,7 +352,9 @@ impl WatchBody {
         let now = Instant::now();
         let next = match self.bookmark_period {
             Some(_) if self.last_bookmark_done => self.deadline,
-            Some(period) => (now + period).min(self.deadline - BOOKMARK_BEFORE_END.min(self.deadline - now)).max(now),
+            Some(period) => (now + period)
+                .min(self.deadline - BOOKMARK_BEFORE_END.min(self.deadline - now))
+                .max(now),
             None => self.deadline,
         };
         self.timer.as_mut().reset(next.min(self.deadline));
@@ -352,7 +369,12 @@ impl WatchBody {
         if ends_initial_events {
             object["metadata"]["annotations"] = json!({"k8s.io/initial-events-end": "true"});
         }
-        frame(&self.rendering, EventType::Bookmark, &object.to_string().into(), false)
+        frame(
+            &self.rendering,
+            EventType::Bookmark,
+            &object.to_string().into(),
+            false,
+        )
     }
 }
 
