@@ -72,7 +72,7 @@ impl Discovery {
                 json!({
                     "kind": "APIGroupList",
                     "apiVersion": "v1",
-                    "groups": named.clone().map(|one| legacy_group(one)).collect::<Vec<_>>(),
+                    "groups": named.clone().map(legacy_group).collect::<Vec<_>>(),
                 }),
             ),
         ]);

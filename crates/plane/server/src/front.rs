@@ -117,7 +117,7 @@ impl Front {
     }
 
     /// Answers one request, whatever happens: a panic is a 500.
-    pub(crate) async fn answer(&self, peer: &Peer, request: Request<Incoming>) -> Response<ResponseBody> {
+    pub(crate) async fn answer(&self, peer: &Peer, mut request: Request<Incoming>) -> Response<ResponseBody> {
         let started = Instant::now();
         let query = Query::parse(request.uri().query().unwrap_or_default());
         let wishes = Wishes::new(request.headers(), &query, request.method() == Method::HEAD);
@@ -131,7 +131,7 @@ impl Front {
             },
             is_long_running: false,
         };
-        let handled = AssertUnwindSafe(self.route(peer, request, query, &wishes, &mut counting))
+        let handled = AssertUnwindSafe(self.route(peer, &mut request, query, &wishes, &mut counting))
             .catch_unwind()
             .await;
         let reply = handled.unwrap_or_else(|panic| {
@@ -141,6 +141,9 @@ impl Front {
                 "the server failed while it answered this request; its log says more",
             ))
         });
+        if !matches!(reply, Ok(Reply::Response(_))) {
+            body::drain(&mut request).await;
+        }
         let mut response = match reply {
             Ok(Reply::Answer(answer)) => response::of_answer(answer, &wishes, &self.stopping).await,
             Ok(Reply::Text(code, text)) => response::of_text(code, text, &wishes),
@@ -160,7 +163,7 @@ impl Front {
     async fn route(
         &self,
         peer: &Peer,
-        request: Request<Incoming>,
+        request: &mut Request<Incoming>,
         query: Query,
         wishes: &Wishes,
         counting: &mut Counting,
@@ -170,7 +173,7 @@ impl Front {
             Target::Path(path) => {
                 let wanted = Attributes::of_path(request.method().as_str(), &path);
                 self.authorizer.authorize(&user, &wanted)?;
-                self.path(&path, &request, &query, wishes).await
+                self.path(&path, request, &query, wishes).await
             }
             Target::DeprecatedWatch => Err(Status::new(
                 404,
@@ -236,11 +239,8 @@ impl Front {
                 Ok(Reply::Answer(Answer::ok("application/json", text)))
             }
             "/metrics" => {
-                let revision = i64::try_from(self.store.revision().0).unwrap_or(i64::MAX);
-                Ok(Reply::Answer(Answer::ok(
-                    metrics::CONTENT_TYPE,
-                    self.metrics.render(revision),
-                )))
+                let text = self.metrics.render(self.store.revision());
+                Ok(Reply::Answer(Answer::ok(metrics::CONTENT_TYPE, text)))
             }
             _ => Ok(
                 match self
@@ -276,13 +276,13 @@ impl Front {
     async fn resource(
         &self,
         call: Call,
-        mut request: Request<Incoming>,
+        request: &mut Request<Incoming>,
         query: Query,
         wishes: &Wishes,
     ) -> Result<Reply, Status> {
         match (call.resource.plural, call.subresource.map_or("", |one| one.name)) {
             ("pods", "exec") => {
-                let response = self.exec(&call, &query, &mut request).await?;
+                let response = self.exec(&call, &query, request).await?;
                 return Ok(Reply::Response(Box::new(response::finish(
                     101,
                     response,
@@ -294,7 +294,7 @@ impl Front {
             _ => {}
         }
         if call.verb == Verb::Watch {
-            let request = self.api_request(call, &request, query, bytes::Bytes::new(), wishes);
+            let request = self.api_request(call, request, query, bytes::Bytes::new(), wishes);
             return self.objects.handle(request).await.map(Reply::Answer);
         }
         let time = deadline::of(&query)?;
@@ -303,7 +303,7 @@ impl Front {
             let _permit = self.lanes.enter(mutates).await?;
             let _counted = self.metrics.answering(mutates);
             let body = if mutates {
-                body::read(&mut request).await?
+                body::read(request).await?
             } else {
                 bytes::Bytes::new()
             };
@@ -325,7 +325,7 @@ impl Front {
                 };
                 return review.answer(&self.authorizer);
             }
-            let request = self.api_request(call, &request, query, body, wishes);
+            let request = self.api_request(call, request, query, body, wishes);
             self.objects.handle(request).await
         };
         match tokio::time::timeout(time, answering).await {

@@ -8,6 +8,7 @@ use std::{
     time::Duration,
 };
 
+use hotmap_object::Revision;
 use prometheus_client::{
     encoding::{EncodeLabelSet, text::encode},
     metrics::{counter::Counter, family::Family, gauge::Gauge, histogram::Histogram},
@@ -71,7 +72,7 @@ impl Metrics {
             requests.clone(),
         );
         let durations: Family<Labels, Histogram> =
-            Family::new_with_constructor(|| Histogram::new(DURATION_BUCKETS.into_iter()));
+            Family::new_with_constructor(|| Histogram::new(DURATION_BUCKETS));
         let help = "Time to the head of the answer, watches and streams left out";
         registry.register_with_unit(
             "apiserver_request_duration",
@@ -168,9 +169,9 @@ impl Metrics {
         Counted::new(&self.connections)
     }
 
-    /// The whole text.
-    pub(crate) fn render(&self, revision: i64) -> String {
-        self.revision.set(revision);
+    /// The whole text; `revision` is the newest of the store.
+    pub(crate) fn render(&self, revision: Revision) -> String {
+        self.revision.set(i64::try_from(revision.0).unwrap_or(i64::MAX));
         self.resident.set(resident_bytes().unwrap_or_default());
         let mut text = String::new();
         encode(&mut text, &self.registry).expect("writing to a string does not fail");
@@ -218,7 +219,7 @@ mod tests {
         };
         metrics.record(labels, 200, Some(Duration::from_millis(2)));
         let watch = metrics.long_running();
-        let text = metrics.render(7);
+        let text = metrics.render(Revision(7));
         for line in [
             "apiserver_request_total{verb=\"GET\",group=\"\",version=\"v1\",resource=\"configmaps\",subresource=\"\",code=\"200\"} 1",
             "apiserver_request_duration_seconds_count{",
@@ -229,6 +230,10 @@ mod tests {
             assert!(text.contains(line), "{line} in\n{text}");
         }
         drop(watch);
-        assert!(metrics.render(7).contains("apiserver_longrunning_requests 0"));
+        assert!(
+            metrics
+                .render(Revision(7))
+                .contains("apiserver_longrunning_requests 0")
+        );
     }
 }

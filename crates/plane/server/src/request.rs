@@ -69,6 +69,10 @@ pub(crate) struct ApiRequest {
     pub(crate) query: Query,
     pub(crate) user: std::sync::Arc<User>,
     /// The `User-Agent` header, empty if absent.
+    #[expect(
+        dead_code,
+        reason = "the default field manager of a write comes from it, once fields have managers"
+    )]
     pub(crate) user_agent: String,
     pub(crate) accept: Accept,
     /// The `Content-Type` header without parameters, in lower case.

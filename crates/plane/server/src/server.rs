@@ -59,9 +59,6 @@ pub enum ServeError {
     /// The listener has no address.
     #[error("the listener does not work")]
     Listener(#[source] std::io::Error),
-    /// What keeps the caches current has ended.
-    #[error("a task of the server ended: {0}")]
-    TaskEnded(#[source] JoinError),
 }
 
 /// Serves until `shutdown`, then lets answers under way finish: watches end at once and cleanly, the rest has ten

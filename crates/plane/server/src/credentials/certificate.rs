@@ -85,6 +85,7 @@ impl Authority {
         let key = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256)?;
         let mut params = parameters("hotmap-ca", None, AUTHORITY_LIFE, now);
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        params.use_authority_key_identifier_extension = true;
         params.key_usages = vec![
             KeyUsagePurpose::DigitalSignature,
             KeyUsagePurpose::KeyCertSign,

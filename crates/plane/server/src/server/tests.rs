@@ -226,6 +226,10 @@ async fn credentials_that_are_not_ours_are_refused() {
 async fn large_bodies_are_refused_with_an_answer() {
     let server = start().await;
     let path = "/api/v1/namespaces/default/configmaps";
+    let anonymous = server
+        .send(None, request("POST", path, &[], vec![b' '; 4 * 1024 * 1024]))
+        .await;
+    assert_eq!(anonymous.code, 403);
     let answer = server
         .send(ADMIN, request("POST", path, &[], vec![b' '; 4 * 1024 * 1024]))
         .await;
