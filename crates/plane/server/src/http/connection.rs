@@ -48,7 +48,7 @@ pub(crate) async fn serve(
         tracing::debug!(%error, "the peer left before its options were set");
         return;
     }
-    let handshake = TlsAcceptor::from(tls.config.clone()).accept(stream);
+    let handshake = Box::pin(TlsAcceptor::from(tls.config.clone()).accept(stream));
     let stream = match tokio::time::timeout(HANDSHAKE_TIMEOUT, handshake).await {
         Ok(Ok(stream)) => stream,
         Ok(Err(error)) => return tracing::debug!(%error, "TLS handshake failed"),
@@ -58,7 +58,7 @@ pub(crate) async fn serve(
     let (_, session) = stream.get_ref();
     let peer = Arc::new(Peer::new(session.peer_certificates(), &tls));
     let ended = if session.alpn_protocol() == Some(b"h2") {
-        serve_http2(stream, front, peer, tasks, stopping).await
+        Box::pin(serve_http2(stream, front, peer, tasks, stopping)).await
     } else {
         serve_http1(stream, front, peer, stopping).await
     };
@@ -117,7 +117,8 @@ async fn answer(
     peer: Arc<Peer>,
     request: Request<Incoming>,
 ) -> Result<hyper::Response<super::response::ResponseBody>, Infallible> {
-    Ok(front.answer(&peer, request).await)
+    // On the heap, so that a connection whose watch is open or that is idle does not hold the space of a whole request.
+    Ok(Box::pin(front.answer(&peer, request)).await)
 }
 
 fn set_options(stream: &TcpStream) -> rustix::io::Result<()> {
