@@ -1,6 +1,7 @@
 //! Drives [`Objects`] as the front does, over a store in a temporary directory.
 
 mod deletes;
+mod failures;
 mod history;
 mod reads;
 mod watches;

@@ -45,6 +45,9 @@ const CHUNK_BYTES_MAX: usize = 64 * 1024;
 /// A watch without `timeoutSeconds` ends after 30 to 60 minutes, so that clients spread over restarted servers.
 const LIFETIME_MIN: Duration = Duration::from_secs(30 * 60);
 
+/// The longest `timeoutSeconds` that is taken literally: no connection lives so long, and clocks can count it.
+const LIFETIME_MAX: Duration = Duration::from_secs(365 * 24 * 60 * 60);
+
 /// Upstream's pace of bookmarks.
 const BOOKMARK_PERIOD: Duration = Duration::from_secs(60);
 
@@ -93,9 +96,8 @@ impl Objects {
         } else {
             BOOKMARK_PERIOD
         };
-        let lifetime = options
-            .timeout_seconds
-            .map_or_else(random_lifetime, Duration::from_secs);
+        let asked = options.timeout_seconds.map(Duration::from_secs);
+        let lifetime = asked.unwrap_or_else(random_lifetime).min(LIFETIME_MAX);
         let deadline = Instant::now() + lifetime;
         let body = WatchBody {
             phase: match initial {

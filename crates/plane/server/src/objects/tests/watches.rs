@@ -73,7 +73,7 @@ async fn a_deletion_carries_the_last_state_and_the_new_revision() {
 async fn without_a_revision_a_watch_begins_with_what_there_is() {
     let server = Server::start().await;
     server.config_map("a", "1").await;
-    for query in ["", "resourceVersion=0"] {
+    for query in ["", "resourceVersion=0", "timeoutSeconds=9223372036854775807"] {
         let mut frames = server.watch(query).await;
         assert_eq!(frames.take(1).await, ["ADDED a 1"], "{query:?}");
     }
