@@ -185,8 +185,8 @@ pub enum ExecError {
 #[derive(Debug, thiserror::Error)]
 pub enum PurgeError {
     /// Processes are still there after SIGKILL.
-    #[error("{0} processes did not end")]
-    Processes(usize),
+    #[error("processes of the instance did not end")]
+    Processes,
     /// A link of the instance could not be removed.
     #[error("cannot remove the instance's network links")]
     Links(#[source] io::Error),

@@ -174,7 +174,9 @@ fn pipe(theirs: &mut Vec<OwnedFd>, ours: End) -> io::Result<Arc<AsyncFd<OwnedFd>
 /// Our end of a pipe or terminal, without blocking.
 fn terminal(fd: OwnedFd) -> io::Result<Arc<AsyncFd<OwnedFd>>> {
     rustix::io::ioctl_fionbio(&fd, true)?;
-    AsyncFd::new(fd).map(Arc::new)
+    // SAFETY: an OwnedFd is the same open descriptor for as long as it lives, and AsyncFd lends it out only by reference.
+    let registered = unsafe { AsyncFd::register(fd) };
+    Ok(Arc::new(registered?))
 }
 
 /// One output stream of a command. Not reading it stops the command once 64 KiB wait.

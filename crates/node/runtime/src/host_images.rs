@@ -15,9 +15,10 @@ const TABLE_BYTES_MAX: u64 = 1 << 20;
 pub struct HostImage {
     /// The program whose presence says that the image is there.
     pub path: PathBuf,
-    /// Run when the container has no `command`; `path` when empty.
+    /// Run when the container has no `command`. Absent it is `path`; an empty list means none, as in an image that has
+    /// only a `cmd`.
     #[serde(default)]
-    pub entrypoint: Vec<String>,
+    pub entrypoint: Option<Vec<String>>,
     /// Appended when the container has neither `command` nor `args`.
     #[serde(default)]
     pub cmd: Vec<String>,
@@ -36,6 +37,19 @@ pub struct HostImage {
     /// Links made before the start, such as a log file to `/dev/stdout`.
     #[serde(default)]
     pub links: BTreeMap<PathBuf, PathBuf>,
+}
+
+impl HostImage {
+    /// What a container runs, by the rules of Kubernetes: `command` replaces the entrypoint and drops `cmd`, `args` replace `cmd`.
+    pub fn argv(&self, command: &[String], args: &[String]) -> Vec<String> {
+        let path = || vec![self.path.to_string_lossy().into_owned()];
+        let (head, tail) = match (command.is_empty(), args.is_empty()) {
+            (false, _) => (command.to_vec(), args),
+            (true, false) => (self.entrypoint.clone().unwrap_or_else(path), args),
+            (true, true) => (self.entrypoint.clone().unwrap_or_else(path), self.cmd.as_slice()),
+        };
+        head.into_iter().chain(tail.iter().cloned()).collect()
+    }
 }
 
 /// The table of images: the built-in ones, and those of a file over them.
@@ -145,7 +159,7 @@ fn parse(text: &str) -> Result<BTreeMap<String, HostImage>, String> {
 fn nginx() -> HostImage {
     HostImage {
         path: "/usr/sbin/nginx".into(),
-        entrypoint: vec!["/usr/sbin/nginx".into()],
+        entrypoint: Some(vec!["/usr/sbin/nginx".into()]),
         cmd: vec!["-g".into(), "daemon off;".into()],
         env: BTreeMap::new(),
         user: None,
@@ -161,7 +175,7 @@ fn nginx() -> HostImage {
 fn busybox() -> HostImage {
     HostImage {
         path: "/bin/busybox".into(),
-        entrypoint: vec![],
+        entrypoint: Some(vec![]),
         cmd: vec!["/bin/busybox".into(), "sh".into()],
         env: BTreeMap::new(),
         user: None,
@@ -191,6 +205,24 @@ mod tests {
         ];
         for (image, path) in cases {
             assert_eq!(table.resolve(image).map(|image| image.path.as_path()), path.map(Path::new), "{image:?}");
+        }
+    }
+
+    #[test]
+    fn command_and_args_replace_entrypoint_and_cmd_as_kubernetes_does() {
+        let table = HostImages::built_in();
+        let cases: [(&str, &[&str], &[&str], &[&str]); 6] = [
+            ("nginx", &[], &[], &["/usr/sbin/nginx", "-g", "daemon off;"]),
+            ("nginx", &[], &["-t"], &["/usr/sbin/nginx", "-t"]),
+            ("nginx", &["sh"], &[], &["sh"]),
+            ("nginx", &["sh"], &["-c", "id"], &["sh", "-c", "id"]),
+            ("busybox", &[], &[], &["/bin/busybox", "sh"]),
+            ("busybox", &[], &["sleep", "9"], &["sleep", "9"]),
+        ];
+        let owned = |list: &[&str]| list.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>();
+        for (image, command, args, argv) in cases {
+            let image = table.resolve(image).expect("built in");
+            assert_eq!(image.argv(&owned(command), &owned(args)), owned(argv));
         }
     }
 

@@ -1,48 +1,293 @@
 //! The agent's side: sandboxes and containers as async calls.
 
+mod cleanup;
+mod connection;
+mod instance;
+mod pods;
+mod spawn;
+mod validate;
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
+
+use parking_lot::Mutex;
+use rustix::io::Errno;
+use tokio::io::AsyncReadExt;
+use tokio::task::spawn_blocking;
+use tracing::{info, warn};
 
 use crate::config::{IdRange, RuntimeConfig};
 use crate::error::{ContainerError, ExecError, OpenError, PurgeError, SandboxError, StartError};
 use crate::events::Events;
-use crate::exec::{ExecConfig, ExecSession, ExecSyncOutput};
+use crate::exec::{ExecConfig, ExecReader, ExecSession, ExecSyncOutput};
+use crate::netlink::Netlink;
+use crate::protocol::{self, Call, Refusal, Reply, STATE_FILE, VERSION};
 use crate::spec::{ContainerConfig, SandboxConfig};
-use crate::status::{ContainerStatus, Sandbox};
+use crate::status::{ContainerStatus, PodState, Sandbox, SandboxRecord};
+use crate::sys;
+
+pub(crate) use connection::Connection;
+use instance::Instance;
+use pods::{IDS_FILE, Pod, Pods};
+
+/// A shim answers everything but `stop` and `exec` at once; a start may wait for a slow disk.
+const REPLY_PATIENCE: Duration = Duration::from_secs(40);
+
+/// How long a shim found in the state directory may take to show itself.
+const ATTACH_PATIENCE: Duration = Duration::from_secs(5);
+
+/// How long what a shim has acknowledged may take to be seen in the table.
+const VISIBLE_PATIENCE: Duration = Duration::from_secs(5);
 
 /// All sandboxes of one instance. Cheap to clone; needs a tokio runtime.
 #[derive(Debug, Clone)]
-pub struct Runtime {}
+pub struct Runtime {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    config: RuntimeConfig,
+    instance: Instance,
+    pods: Arc<Pods>,
+    last_address: Mutex<Option<std::net::Ipv4Addr>>,
+    /// Taken for as long as ids or addresses are chosen and written down.
+    choosing: tokio::sync::Mutex<()>,
+}
 
 impl Runtime {
     /// Opens the state directory, attaches to every shim that runs, and removes what an earlier boot left.
-    pub async fn open(_config: RuntimeConfig) -> Result<Self, OpenError> {
-        Err(OpenError::NoFreeIds)
+    pub async fn open(mut config: RuntimeConfig) -> Result<Self, OpenError> {
+        let (config, instance, found) = blocking(move || {
+            require_root_and_kernel()?;
+            prepare_state_dir(&mut config)?;
+            let recorded = Instance::read(&config.state_dir)?;
+            if recorded.as_ref().is_some_and(|known| !known.is_of_boot(&config.boot_id)) {
+                info!("the machine was started anew, pods of the earlier boot are removed");
+                remove_stale(&config, recorded.as_ref())?;
+            }
+            let found = read_pods(&config.state_dir)?;
+            let instance = Instance::settle(&config, recorded, !found.is_empty())?;
+            Ok((config, instance, found))
+        })
+        .await?;
+        let last = found.iter().filter_map(|(_, pod)| Some(pod.record.as_ref()?.network.address)).max();
+        let inner = Inner {
+            config,
+            instance,
+            pods: Pods::new(),
+            last_address: Mutex::new(last),
+            choosing: tokio::sync::Mutex::new(()),
+        };
+        let runtime = Self { inner: Arc::new(inner) };
+        for (pod_uid, pod) in found {
+            let has_sandbox = pod.record.is_some();
+            runtime.inner.pods.with(|table| table.insert(pod_uid.clone(), pod));
+            if has_sandbox && let Err(error) = runtime.attach(&pod_uid).await {
+                warn!(pod = %pod_uid, %error, "the pod's shim is gone, its containers are counted as killed");
+                runtime.lost(&pod_uid).await;
+            }
+        }
+        Ok(runtime)
     }
 
     /// The host ids that a pod will have, so that its volumes can be owned before its sandbox exists. Kept until
     /// [`remove_sandbox`](Self::remove_sandbox), also across restarts; the same answer every time.
-    pub async fn reserve_ids(&self, _pod_uid: &str) -> Result<IdRange, SandboxError> {
-        Err(SandboxError::Exhausted("ids"))
+    pub async fn reserve_ids(&self, pod_uid: &str) -> Result<IdRange, SandboxError> {
+        validate::pod_uid(pod_uid).map_err(SandboxError::Invalid)?;
+        let _turn = self.inner.choosing.lock().await;
+        self.reserve(pod_uid).await
     }
 
-    /// Makes a sandbox and returns once it can run containers.
-    pub async fn run_sandbox(&self, _config: SandboxConfig) -> Result<Sandbox, SandboxError> {
-        Err(SandboxError::Exhausted("ids"))
+    async fn reserve(&self, pod_uid: &str) -> Result<IdRange, SandboxError> {
+        let pods = &self.inner.pods;
+        if let Some(ids) = pods.with_pod(pod_uid, |pod| pod.ids) {
+            return Ok(ids);
+        }
+        let free = self.inner.instance.free_ids(|ids| pods.uses_ids(ids));
+        let ids = free.ok_or(SandboxError::Exhausted("range of host ids"))?;
+        let dir = self.pod_dir(pod_uid);
+        blocking(move || {
+            let path = dir.join(IDS_FILE);
+            let write = || -> io::Result<()> {
+                fs::DirBuilder::new().mode(0o700).recursive(true).create(&dir)?;
+                write_json(&path, &ids)
+            };
+            write().map_err(|source| SandboxError::Files { path: path.clone(), source })
+        })
+        .await?;
+        let pod = Pod { ids, record: None, state: None, attached: false, follower: None };
+        pods.with(|table| table.insert(pod_uid.to_owned(), pod));
+        Ok(ids)
+    }
+
+    /// Makes a sandbox and returns once it can run containers. If it fails, nothing is left but the reservation of ids.
+    pub async fn run_sandbox(&self, config: SandboxConfig) -> Result<Sandbox, SandboxError> {
+        validate::sandbox(&config).map_err(SandboxError::Invalid)?;
+        let pod_uid = config.pod_uid.clone();
+        let record = self.choose(config).await?;
+        let made = self.spawn(record).await;
+        if let Err(error) = made {
+            self.clean_up(&pod_uid).await?;
+            self.inner.pods.with_pod(&pod_uid, |pod| {
+                (pod.record, pod.state, pod.attached) = (None, None, false);
+            });
+            return Err(error);
+        }
+        let gone = || SandboxError::Shim(io::ErrorKind::UnexpectedEof.into());
+        self.inner.pods.sandbox(&pod_uid).ok_or_else(gone)
+    }
+
+    /// Ids and address, taken in the table before anybody else chooses.
+    async fn choose(&self, config: SandboxConfig) -> Result<SandboxRecord, SandboxError> {
+        let _turn = self.inner.choosing.lock().await;
+        let ids = self.reserve(&config.pod_uid).await?;
+        let (pods, instance) = (&self.inner.pods, &self.inner.instance);
+        if pods.with_pod(&config.pod_uid, |pod| pod.record.is_some()).unwrap_or(false) {
+            return Err(SandboxError::Exists(config.pod_uid));
+        }
+        let last = *self.inner.last_address.lock();
+        let address = instance.free_address(last, |address| pods.uses_address(address));
+        let address = address.ok_or(SandboxError::Exhausted("address"))?;
+        *self.inner.last_address.lock() = Some(address);
+        let record = SandboxRecord {
+            version: VERSION,
+            instance_id: self.inner.config.instance_id.to_string(),
+            ids,
+            network: instance.network_record(address),
+            mask: self.inner.config.mask.clone(),
+            allow_privileged: self.inner.config.allow_privileged,
+            config,
+        };
+        pods.with_pod(&record.config.pod_uid, |pod| pod.record = Some(record.clone()));
+        Ok(record)
+    }
+
+    async fn spawn(&self, record: SandboxRecord) -> Result<(), SandboxError> {
+        let pod_uid = record.config.pod_uid.clone();
+        let (dir, inner) = (self.pod_dir(&pod_uid), Arc::clone(&self.inner));
+        blocking(move || {
+            inner.instance.ensure_bridge().map_err(|source| SandboxError::Bridge {
+                bridge: record.network.bridge.clone(),
+                source,
+            })?;
+            spawn::shim(&inner.config.self_exe, &dir, &record)
+        })
+        .await?;
+        self.attach(&pod_uid).await.map_err(SandboxError::Shim)
+    }
+
+    /// Hears the pod's state once, and follows it from then on.
+    async fn attach(&self, pod_uid: &str) -> io::Result<()> {
+        let dir = self.pod_dir(pod_uid);
+        let first = async {
+            let mut connection = Connection::open(&dir).await?;
+            let reply = connection.call(Call::Watch, &[]).await?;
+            io::Result::Ok((connection, reply))
+        };
+        let (mut connection, reply) = tokio::time::timeout(ATTACH_PATIENCE, first).await??;
+        let Reply::State { state } = reply else { return Err(io::ErrorKind::InvalidData.into()) };
+        self.inner.pods.update(pod_uid, state);
+        // The task must not keep the runtime alive, or a dropped runtime would go on following.
+        let (inner, uid) = (Arc::downgrade(&self.inner), pod_uid.to_owned());
+        let follower = tokio::spawn(async move {
+            loop {
+                let reply = connection.reply().await;
+                let Some(inner) = inner.upgrade() else { return };
+                match reply {
+                    Ok(Reply::State { state }) => inner.pods.update(&uid, state),
+                    Ok(_) => {}
+                    Err(error) => {
+                        warn!(pod = %uid, %error, "the pod's shim is gone");
+                        return Self { inner }.lost(&uid).await;
+                    }
+                }
+            }
+        });
+        let handle = follower.abort_handle();
+        let before = self.inner.pods.with_pod(pod_uid, |pod| pod.follower.replace(handle)).flatten();
+        if let Some(before) = before {
+            before.abort();
+        }
+        Ok(())
+    }
+
+    /// The shim died. Its containers were told to die with it; make sure, and keep what is known of them.
+    async fn lost(&self, pod_uid: &str) {
+        let known = self.inner.pods.with_pod(pod_uid, |pod| (pod.ids, pod.state.clone()));
+        let Some((ids, before)) = known else { return };
+        let (inner, dir, uid) = (Arc::clone(&self.inner), self.pod_dir(pod_uid), pod_uid.to_owned());
+        let result = blocking(move || {
+            let id = &inner.config.instance_id;
+            let killed = cleanup::kill_pod(id, &uid, before.as_ref(), |id| id == ids.base);
+            if let Some(state) = inner.pods.lost(&uid) {
+                write_json(&dir.join(STATE_FILE), &state)?;
+            }
+            killed
+        })
+        .await;
+        if let Err(error) = result {
+            warn!(pod = %pod_uid, %error, "what a dead shim left could not be cleaned up");
+        }
     }
 
     /// Every sandbox, also those found after a restart and those that can only be removed, sorted by pod uid.
     pub fn sandboxes(&self) -> Vec<Sandbox> {
-        Vec::new()
+        self.inner.pods.sandboxes()
     }
 
     /// One pod's sandbox.
-    pub fn sandbox(&self, _pod_uid: &str) -> Option<Sandbox> {
-        None
+    pub fn sandbox(&self, pod_uid: &str) -> Option<Sandbox> {
+        self.inner.pods.sandbox(pod_uid)
     }
 
     /// Starts a container and returns once its program is executed.
-    pub async fn start_container(&self, pod_uid: &str, _config: ContainerConfig) -> Result<ContainerStatus, StartError> {
-        Err(StartError::NoSandbox(pod_uid.to_owned()))
+    pub async fn start_container(
+        &self,
+        pod_uid: &str,
+        config: ContainerConfig,
+    ) -> Result<ContainerStatus, StartError> {
+        validate::container(&config).map_err(StartError::Invalid)?;
+        if config.privileged && !self.inner.config.allow_privileged {
+            return Err(StartError::Privileged);
+        }
+        if !self.is_attached(pod_uid) {
+            return Err(StartError::NoSandbox(pod_uid.to_owned()));
+        }
+        let (name, attempt) = (config.name.clone(), config.attempt);
+        let call = Call::Start { container: Box::new(config) };
+        let reply = self.call(pod_uid, call, Some(REPLY_PATIENCE)).await.map_err(StartError::Shim)?;
+        let refusal = match reply {
+            Reply::Started { container } => {
+                let known = |pods: &Pods| {
+                    pods.sandbox(pod_uid).is_none_or(|sandbox| {
+                        sandbox.containers.iter().any(|other| other.name == name && other.attempt == attempt)
+                    })
+                };
+                let _ = tokio::time::timeout(VISIBLE_PATIENCE, self.inner.pods.wait_for(known)).await;
+                return Ok(container);
+            }
+            Reply::Refused { refusal } => refusal,
+            _ => return Err(StartError::Shim(io::ErrorKind::InvalidData.into())),
+        };
+        if !matches!(refusal, Refusal::Exists) {
+            self.remove_layer(pod_uid, &name, attempt).await.map_err(|(_, source)| StartError::Shim(source))?;
+        }
+        Err(match refusal {
+            Refusal::Exists => StartError::Exists { name, attempt },
+            Refusal::Stopped => StartError::NoSandbox(pod_uid.to_owned()),
+            Refusal::Privileged => StartError::Privileged,
+            Refusal::Exec { message, .. } => StartError::Exec(message),
+            Refusal::Invalid { message } => StartError::Invalid(message),
+            Refusal::Setup { message } => StartError::Setup(message),
+            Refusal::TooMany => StartError::Invalid("too many attempts are on record; remove old ones".to_owned()),
+            Refusal::Unsupported => StartError::Invalid("the pod's shim is older and cannot do this".to_owned()),
+            Refusal::NotRunning | Refusal::Running => StartError::Setup(format!("refused: {refusal:?}")),
+        })
     }
 
     /// Sends a signal (SIGTERM when `None`) to the container's first process, SIGKILL after the grace period, and
@@ -50,33 +295,136 @@ impl Runtime {
     /// bring the end forward. A container that is not there or has ended is fine.
     pub async fn stop_container(
         &self,
-        _pod_uid: &str,
-        _name: &str,
-        _signal: Option<i32>,
-        _grace: Duration,
+        pod_uid: &str,
+        name: &str,
+        signal: Option<i32>,
+        grace: Duration,
     ) -> Result<(), ContainerError> {
+        if !self.is_attached(pod_uid) {
+            return Ok(());
+        }
+        let call = Call::Stop {
+            name: name.to_owned(),
+            signal: signal.unwrap_or(libc::SIGTERM),
+            grace_ms: u64::try_from(grace.as_millis()).unwrap_or(u64::MAX),
+        };
+        match self.call(pod_uid, call, None).await.map_err(ContainerError::Shim)? {
+            Reply::Done => {}
+            Reply::Refused { refusal: Refusal::Invalid { message } } => return Err(ContainerError::Invalid(message)),
+            reply => return Err(ContainerError::Invalid(format!("unexpected answer {reply:?}"))),
+        }
+        let ended = |pods: &Pods| !pods.is_running(pod_uid, name);
+        let _ = tokio::time::timeout(VISIBLE_PATIENCE, self.inner.pods.wait_for(ended)).await;
         Ok(())
     }
 
     /// Forgets an attempt that has ended, and removes its writable layer. Its log file stays. Idempotent.
-    pub async fn remove_container(&self, _pod_uid: &str, _name: &str, _attempt: u32) -> Result<(), ContainerError> {
-        Ok(())
+    pub async fn remove_container(&self, pod_uid: &str, name: &str, attempt: u32) -> Result<(), ContainerError> {
+        validate::container_name(name).map_err(ContainerError::Invalid)?;
+        if self.is_attached(pod_uid) {
+            let call = Call::Remove { name: name.to_owned(), attempt };
+            match self.call(pod_uid, call, Some(REPLY_PATIENCE)).await.map_err(ContainerError::Shim)? {
+                Reply::Done => {}
+                Reply::Refused { refusal: Refusal::Running } => return Err(ContainerError::Running(name.to_owned())),
+                reply => return Err(ContainerError::Invalid(format!("unexpected answer {reply:?}"))),
+            }
+        }
+        self.inner.pods.with_pod(pod_uid, |pod| {
+            if let Some(state) = &mut pod.state {
+                state.containers.retain(|container| container.name != name || container.attempt != attempt);
+            }
+        });
+        let removed = self.remove_layer(pod_uid, name, attempt).await;
+        removed.map_err(|(path, source)| ContainerError::Files { path, source })
+    }
+
+    async fn remove_layer(&self, pod_uid: &str, name: &str, attempt: u32) -> Result<(), (PathBuf, io::Error)> {
+        let path = self.pod_dir(pod_uid).join(protocol::layer_dir(name, attempt));
+        blocking(move || cleanup::remove_tree(&path).map_err(|source| (path, source))).await
     }
 
     /// Kills whatever still runs in a sandbox and takes its network away; exit codes stay readable. Idempotent.
-    pub async fn stop_sandbox(&self, _pod_uid: &str) -> Result<(), SandboxError> {
-        Ok(())
+    pub async fn stop_sandbox(&self, pod_uid: &str) -> Result<(), SandboxError> {
+        if !self.is_attached(pod_uid) {
+            return Ok(());
+        }
+        let reply = self.call(pod_uid, Call::StopSandbox, Some(REPLY_PATIENCE)).await.map_err(SandboxError::Shim)?;
+        match reply {
+            Reply::Done => Ok(()),
+            reply => Err(SandboxError::Setup(format!("unexpected answer {reply:?}"))),
+        }
     }
 
-    /// Stops a sandbox and removes all that was made for it: processes, cgroups, links, files. Idempotent. Log
-    /// files stay, they are the caller's.
-    pub async fn remove_sandbox(&self, _pod_uid: &str) -> Result<(), SandboxError> {
-        Ok(())
+    /// Stops a sandbox and removes all that was made for it: processes, cgroups, links, files, and the reservation of its
+    /// ids. Idempotent. Log files stay, they are the caller's.
+    pub async fn remove_sandbox(&self, pod_uid: &str) -> Result<(), SandboxError> {
+        validate::pod_uid(pod_uid).map_err(SandboxError::Invalid)?;
+        let follower = self.inner.pods.with_pod(pod_uid, |pod| pod.follower.take()).flatten();
+        if let Some(follower) = follower {
+            follower.abort();
+        }
+        let polite = async {
+            let mut connection = Connection::open(&self.pod_dir(pod_uid)).await?;
+            let reply = connection.call(Call::Shutdown, &[]).await?;
+            connection.closed().await;
+            io::Result::Ok(reply)
+        };
+        // A shim that does not do it is killed.
+        let _ = tokio::time::timeout(REPLY_PATIENCE, polite).await;
+        self.clean_up(pod_uid).await?;
+        self.inner.pods.with(|table| table.remove(pod_uid));
+        let dir = self.pod_dir(pod_uid);
+        blocking(move || cleanup::remove_tree(&dir).map_err(|source| SandboxError::Files { path: dir, source })).await
+    }
+
+    /// Whatever there is of a pod but the reservation of its ids, gone by force.
+    async fn clean_up(&self, pod_uid: &str) -> Result<(), SandboxError> {
+        let known = self.inner.pods.with_pod(pod_uid, |pod| (pod.ids, pod.record.clone(), pod.state.clone()));
+        let Some((ids, record, state)) = known else { return Ok(()) };
+        let (inner, dir, uid) = (Arc::clone(&self.inner), self.pod_dir(pod_uid), pod_uid.to_owned());
+        blocking(move || {
+            let id = &inner.config.instance_id;
+            let killed = cleanup::kill_pod(id, &uid, state.as_ref(), |id| id == ids.base);
+            killed.map_err(|_| SandboxError::StillRunning(uid.clone()))?;
+            let files = |path: &Path| {
+                let path = path.to_owned();
+                move |source| SandboxError::Files { path, source }
+            };
+            cleanup::remove_cgroups(id, Some(&uid)).map_err(files(Path::new("cgroup")))?;
+            if let Some(record) = record {
+                let link = record.network.host_link;
+                let removed = Netlink::open().and_then(|mut netlink| netlink.remove_link(&link));
+                removed.map_err(|source| SandboxError::Bridge { bridge: record.network.bridge, source })?;
+            }
+            for name in [protocol::RECORD_FILE, protocol::STATE_FILE, protocol::SOCKET_FILE] {
+                match fs::remove_file(dir.join(name)) {
+                    Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(files(&dir.join(name))(error)),
+                    _ => {}
+                }
+            }
+            let layers = dir.join(protocol::LAYERS_DIR);
+            cleanup::remove_tree(&layers).map_err(files(&layers))
+        })
+        .await
     }
 
     /// Runs a command in the newest attempt of a container, which must run.
-    pub async fn exec(&self, pod_uid: &str, _container: &str, _config: ExecConfig) -> Result<ExecSession, ExecError> {
-        Err(ExecError::NoSandbox(pod_uid.to_owned()))
+    pub async fn exec(
+        &self,
+        pod_uid: &str,
+        container: &str,
+        config: ExecConfig,
+    ) -> Result<ExecSession, ExecError> {
+        validate::argv(&config.argv).map_err(ExecError::Invalid)?;
+        let Some(sandbox) = self.sandbox(pod_uid) else { return Err(ExecError::NoSandbox(pod_uid.to_owned())) };
+        if !self.is_attached(pod_uid) {
+            // Its containers are known to have ended.
+            let known = sandbox.container(container).is_some();
+            let name = if known { container } else { pod_uid }.to_owned();
+            return Err(if known { ExecError::NotRunning(name) } else { ExecError::NoSandbox(name) });
+        }
+        let connection = Connection::open(&self.pod_dir(pod_uid)).await.map_err(ExecError::Shim)?;
+        ExecSession::start(connection, pod_uid, container, config).await
     }
 
     /// Runs a command to its end and brings back what it printed, at most `output_bytes_max` of each stream; the rest is
@@ -84,23 +432,174 @@ impl Runtime {
     pub async fn exec_sync(
         &self,
         pod_uid: &str,
-        _container: &str,
-        _argv: Vec<String>,
-        _timeout: Duration,
-        _output_bytes_max: usize,
+        container: &str,
+        argv: Vec<String>,
+        timeout: Duration,
+        output_bytes_max: usize,
     ) -> Result<ExecSyncOutput, ExecError> {
-        Err(ExecError::NoSandbox(pod_uid.to_owned()))
+        let config = ExecConfig { argv, stdout: true, stderr: true, ..ExecConfig::default() };
+        let run = async {
+            let mut session = self.exec(pod_uid, container, config).await?;
+            let (stdout, stderr) = (session.stdout.take(), session.stderr.take());
+            let (exit_code, stdout, stderr) = tokio::join!(
+                session.wait(),
+                read_bounded(stdout, output_bytes_max),
+                read_bounded(stderr, output_bytes_max),
+            );
+            let (stdout, stderr) = (stdout.map_err(ExecError::Shim)?, stderr.map_err(ExecError::Shim)?);
+            Ok(ExecSyncOutput { exit_code: exit_code?, stdout, stderr })
+        };
+        tokio::time::timeout(timeout, run).await.unwrap_or(Err(ExecError::Timeout(timeout)))
     }
 
     /// What happens from now on, after every exit that is still on record.
     pub fn events(&self) -> Events {
-        let (_, receiver) = tokio::sync::broadcast::channel(crate::events::EVENT_LAG_MAX);
-        Events { already: Default::default(), receiver }
+        self.inner.pods.events()
     }
 
     /// Ends every pod of an instance and removes every process, cgroup, link, route and file of it, the state directory included.
-    /// No [`Runtime`] of the instance may be open.
-    pub async fn purge(_config: RuntimeConfig) -> Result<(), PurgeError> {
-        Ok(())
+    /// No [`Runtime`] of the instance may be open. Idempotent.
+    pub async fn purge(config: RuntimeConfig) -> Result<(), PurgeError> {
+        blocking(move || {
+            let failed = |path: &Path| {
+                let path = path.to_owned();
+                move |source| PurgeError::Files { path, source }
+            };
+            let state_dir = match fs::canonicalize(&config.state_dir) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => config.state_dir.clone(),
+                result => result.map_err(failed(&config.state_dir))?,
+            };
+            let instance = Instance::read(&state_dir).unwrap_or_default();
+            kill_all(&config, &state_dir, instance.as_ref()).map_err(|source| match source.kind() {
+                io::ErrorKind::TimedOut => PurgeError::Processes,
+                _ => failed(&state_dir)(source),
+            })?;
+            cleanup::remove_cgroups(&config.instance_id, None).map_err(failed(Path::new("cgroup")))?;
+            instance::remove_links(&config.instance_id).map_err(PurgeError::Links)?;
+            if let Some(instance) = &instance {
+                instance.release(&state_dir).map_err(failed(&state_dir))?;
+            }
+            cleanup::remove_tree(&state_dir).map_err(failed(&state_dir))
+        })
+        .await
     }
+
+    fn pod_dir(&self, pod_uid: &str) -> PathBuf {
+        self.inner.config.state_dir.join(pod_uid)
+    }
+
+    fn is_attached(&self, pod_uid: &str) -> bool {
+        self.inner.pods.with_pod(pod_uid, |pod| pod.attached).unwrap_or(false)
+    }
+
+    /// One request over a connection of its own.
+    async fn call(&self, pod_uid: &str, call: Call, patience: Option<Duration>) -> io::Result<Reply> {
+        let dir = self.pod_dir(pod_uid);
+        let call = async {
+            let mut connection = Connection::open(&dir).await?;
+            connection.call(call, &[]).await
+        };
+        match patience {
+            Some(patience) => tokio::time::timeout(patience, call).await?,
+            None => call.await,
+        }
+    }
+}
+
+async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+    match spawn_blocking(work).await {
+        Ok(done) => done,
+        Err(error) => std::panic::resume_unwind(error.into_panic()),
+    }
+}
+
+async fn read_bounded(reader: Option<ExecReader>, max: usize) -> io::Result<Vec<u8>> {
+    let Some(mut reader) = reader else { return Ok(Vec::new()) };
+    let mut kept = Vec::new();
+    let mut bytes = vec![0; 16 << 10];
+    loop {
+        let length = reader.read(&mut bytes).await?;
+        if length == 0 {
+            return Ok(kept);
+        }
+        let room = max.saturating_sub(kept.len());
+        kept.extend_from_slice(&bytes[..length.min(room)]);
+    }
+}
+
+fn require_root_and_kernel() -> Result<(), OpenError> {
+    let uid = rustix::process::geteuid().as_raw();
+    if uid != 0 {
+        return Err(OpenError::NotRoot { uid });
+    }
+    // Every kernel that has cgroup.kill (5.14) has the other calls that are used; mount_setattr is the youngest to probe for.
+    let probe = fs::File::open("/proc/self").map_err(|_| OpenError::Unsupported { what: "no /proc".to_owned() })?;
+    match sys::mount_setattr(&probe, &sys::MountChange::default()) {
+        Err(error) if error.raw_os_error() == Some(Errno::NOSYS.raw_os_error()) => {
+            Err(OpenError::Unsupported { what: "no mount_setattr, which Linux has since 5.12".to_owned() })
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Makes the directory, and its path one that a shim can compare.
+fn prepare_state_dir(config: &mut RuntimeConfig) -> Result<(), OpenError> {
+    let dir = config.state_dir.clone();
+    let prepare = || -> io::Result<PathBuf> {
+        fs::DirBuilder::new().mode(0o700).recursive(true).create(&dir)?;
+        rustix::fs::chmod(&dir, rustix::fs::Mode::from(0o700))?;
+        fs::canonicalize(&dir)
+    };
+    config.state_dir = prepare().map_err(|source| OpenError::State { path: dir.clone(), source })?;
+    Ok(())
+}
+
+fn read_pods(state_dir: &Path) -> Result<Vec<(String, Pod)>, OpenError> {
+    let failed = |source| OpenError::State { path: state_dir.to_owned(), source };
+    let mut pods = Vec::new();
+    for entry in fs::read_dir(state_dir).map_err(failed)? {
+        let entry = entry.map_err(failed)?;
+        let Ok(pod_uid) = entry.file_name().into_string() else { continue };
+        if !entry.path().is_dir() || validate::pod_uid(&pod_uid).is_err() {
+            continue;
+        }
+        match Pod::read(&entry.path()) {
+            Some(pod) => pods.push((pod_uid, pod)),
+            // The agent died between making the directory and writing into it.
+            None => cleanup::remove_tree(&entry.path()).map_err(failed)?,
+        }
+    }
+    pods.sort_by(|(left, _), (right, _)| left.cmp(right));
+    Ok(pods)
+}
+
+/// Pods of an earlier boot have no process any more; but a boot id may be injected, and then theirs must end.
+fn remove_stale(config: &RuntimeConfig, instance: Option<&Instance>) -> Result<(), OpenError> {
+    let stale = || -> io::Result<()> {
+        kill_all(config, &config.state_dir, instance)?;
+        cleanup::remove_cgroups(&config.instance_id, None)?;
+        instance::remove_links(&config.instance_id)?;
+        for entry in fs::read_dir(&config.state_dir)? {
+            let path = entry?.path();
+            if path.is_dir() {
+                cleanup::remove_tree(&path)?;
+            }
+        }
+        Ok(())
+    };
+    stale().map_err(|source| OpenError::State { path: config.state_dir.clone(), source })
+}
+
+fn kill_all(config: &RuntimeConfig, state_dir: &Path, instance: Option<&Instance>) -> io::Result<()> {
+    let pods = read_pods(state_dir).unwrap_or_default();
+    let states: Vec<PodState> = pods.into_iter().filter_map(|(_, pod)| pod.state).collect();
+    cleanup::kill_instance(&config.instance_id, &states, |id| instance.is_some_and(|instance| instance.owns_id(id)))
+}
+
+fn write_json<T: serde::Serialize>(path: &Path, value: &T) -> io::Result<()> {
+    use std::os::unix::fs::OpenOptionsExt;
+    let staged = path.with_extension("json.new");
+    let mut file = fs::File::options().create(true).truncate(true).write(true).mode(0o600).open(&staged)?;
+    io::Write::write_all(&mut file, &serde_json::to_vec(value)?)?;
+    fs::rename(staged, path)
 }

@@ -1,0 +1,7 @@
+//! Pods as they run: real namespaces, mounts and links. Needs root; skipped with a word otherwise.
+
+mod fixture;
+mod isolation;
+mod lifecycle;
+mod restart;
+mod sessions;
