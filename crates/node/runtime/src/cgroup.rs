@@ -59,7 +59,10 @@ fn wait_empty(dir: &Path, patience: Duration) -> io::Result<()> {
         }
         // The kernel marks the file as changed with POLLPRI.
         let mut poll = [PollFd::from_borrowed_fd(events.as_fd(), PollFlags::PRI)];
-        let left = Timespec { tv_sec: left.as_secs() as i64, tv_nsec: left.subsec_nanos().into() };
+        let left = Timespec {
+            tv_sec: left.as_secs() as i64,
+            tv_nsec: left.subsec_nanos().into(),
+        };
         rustix::event::poll(&mut poll, Some(&left))?;
     }
 }
@@ -85,6 +88,8 @@ pub(crate) fn remove(dir: &Path) -> io::Result<()> {
 /// How many times the kernel's out-of-memory killer ended a process here; 0 without the memory controller.
 pub(crate) fn oom_kills(dir: &Path) -> u64 {
     let text = fs::read_to_string(dir.join("memory.events")).unwrap_or_default();
-    let count = text.lines().find_map(|line| line.strip_prefix("oom_kill ")?.parse().ok());
+    let count = text
+        .lines()
+        .find_map(|line| line.strip_prefix("oom_kill ")?.parse().ok());
     count.unwrap_or(0)
 }

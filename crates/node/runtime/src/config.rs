@@ -131,7 +131,14 @@ mod tests {
 
     #[test]
     fn instance_ids_fit_into_interface_names() {
-        for (raw, valid) in [("a1b2c3d4", true), ("x", true), ("", false), ("a1b2c3d4e", false), ("A", false), ("a/b", false)] {
+        for (raw, valid) in [
+            ("a1b2c3d4", true),
+            ("x", true),
+            ("", false),
+            ("a1b2c3d4e", false),
+            ("A", false),
+            ("a/b", false),
+        ] {
             assert_eq!(raw.parse::<InstanceId>().is_ok(), valid, "{raw:?}");
         }
     }

@@ -38,7 +38,9 @@ pub enum OpenError {
         supported: u32,
     },
     /// No pod network is free.
-    #[error("cannot choose a pod network: every /16 of 10.88.0.0 to 10.95.0.0 overlaps an address or route of this host")]
+    #[error(
+        "cannot choose a pod network: every /16 of 10.88.0.0 to 10.95.0.0 overlaps an address or route of this host"
+    )]
     NoFreeNetwork,
     /// No range of host ids is free.
     #[error("cannot choose host ids for pods: every window is taken by another instance")]

@@ -83,9 +83,18 @@ impl ExecSession {
         let wants = |wanted: bool| wanted && !config.tty;
         let [stdin, stdout, stderr] = [wants(config.stdin), wants(config.stdout), wants(config.stderr)];
         let mut theirs = Vec::new();
-        let input = stdin.then(|| pipe(&mut theirs, End::Write)).transpose().map_err(ExecError::Shim)?;
-        let output = stdout.then(|| pipe(&mut theirs, End::Read)).transpose().map_err(ExecError::Shim)?;
-        let errors = stderr.then(|| pipe(&mut theirs, End::Read)).transpose().map_err(ExecError::Shim)?;
+        let input = stdin
+            .then(|| pipe(&mut theirs, End::Write))
+            .transpose()
+            .map_err(ExecError::Shim)?;
+        let output = stdout
+            .then(|| pipe(&mut theirs, End::Read))
+            .transpose()
+            .map_err(ExecError::Shim)?;
+        let errors = stderr
+            .then(|| pipe(&mut theirs, End::Read))
+            .transpose()
+            .map_err(ExecError::Shim)?;
         let call = ExecCall {
             container: container.to_owned(),
             argv: config.argv,
@@ -95,14 +104,22 @@ impl ExecSession {
             stderr,
             size: config.size,
         };
-        let reply = connection.call(Call::Exec(call), &theirs).await.map_err(ExecError::Shim)?;
+        let reply = connection
+            .call(Call::Exec(call), &theirs)
+            .await
+            .map_err(ExecError::Shim)?;
         drop(theirs);
         match reply {
             Reply::ExecStarted => {}
             Reply::Refused { refusal } => return Err(refused(refusal, pod_uid, container)),
             _ => return Err(ExecError::Shim(io::ErrorKind::InvalidData.into())),
         }
-        let terminal = connection.take_fds().pop().map(terminal).transpose().map_err(ExecError::Shim)?;
+        let terminal = connection
+            .take_fds()
+            .pop()
+            .map(terminal)
+            .transpose()
+            .map_err(ExecError::Shim)?;
         let (ended, end) = watch::channel(None);
         // The task owns the connection: aborting it closes the connection, and that kills the command.
         let attendant = tokio::spawn(async move {
@@ -110,9 +127,13 @@ impl ExecSession {
                 let _ = ended.send(Some(exit_code));
             }
         });
-        let reader = |source: &Option<Arc<AsyncFd<OwnedFd>>>| source.clone().map(|fd| ExecReader::new(fd, end.clone()));
+        let reader = |source: &Option<Arc<AsyncFd<OwnedFd>>>| {
+            source.clone().map(|fd| ExecReader::new(fd, end.clone()))
+        };
         Ok(Self {
-            stdin: input.or_else(|| terminal.clone().filter(|_| config.stdin)).map(|fd| ExecWriter { fd: Some(fd) }),
+            stdin: input
+                .or_else(|| terminal.clone().filter(|_| config.stdin))
+                .map(|fd| ExecWriter { fd: Some(fd) }),
             stdout: reader(&output.or_else(|| terminal.clone())),
             stderr: reader(&errors),
             terminal,
@@ -123,8 +144,15 @@ impl ExecSession {
 
     /// Changes the size of the terminal; nothing without one.
     pub fn resize(&self, size: TerminalSize) -> io::Result<()> {
-        let Some(terminal) = &self.terminal else { return Ok(()) };
-        let size = rustix::termios::Winsize { ws_row: size.rows, ws_col: size.columns, ws_xpixel: 0, ws_ypixel: 0 };
+        let Some(terminal) = &self.terminal else {
+            return Ok(());
+        };
+        let size = rustix::termios::Winsize {
+            ws_row: size.rows,
+            ws_col: size.columns,
+            ws_xpixel: 0,
+            ws_ypixel: 0,
+        };
         Ok(rustix::termios::tcsetwinsize(terminal.get_ref(), size)?)
     }
 
@@ -151,7 +179,9 @@ fn refused(refusal: Refusal, pod_uid: &str, container: &str) -> ExecError {
         Refusal::Invalid { message } => ExecError::Invalid(message),
         Refusal::Setup { message } => ExecError::Setup(message),
         Refusal::Unsupported => ExecError::Invalid("the pod's shim is older and cannot do this".to_owned()),
-        Refusal::Exists | Refusal::Running | Refusal::Privileged => ExecError::Setup(format!("refused: {refusal:?}")),
+        Refusal::Exists | Refusal::Running | Refusal::Privileged => {
+            ExecError::Setup(format!("refused: {refusal:?}"))
+        }
     }
 }
 
@@ -188,7 +218,9 @@ pub struct ExecReader {
 
 impl std::fmt::Debug for ExecReader {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("ExecReader").field("ended", &self.ended).finish_non_exhaustive()
+        f.debug_struct("ExecReader")
+            .field("ended", &self.ended)
+            .finish_non_exhaustive()
     }
 }
 
@@ -197,7 +229,11 @@ impl ExecReader {
         let end = Box::pin(async move {
             let _ = end.wait_for(Option::is_some).await;
         });
-        Self { fd, end, ended: false }
+        Self {
+            fd,
+            end,
+            ended: false,
+        }
     }
 
     /// `None` when nothing is there now.
@@ -216,7 +252,11 @@ impl ExecReader {
 }
 
 impl AsyncRead for ExecReader {
-    fn poll_read(mut self: Pin<&mut Self>, context: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
         loop {
             if !self.ended && self.end.as_mut().poll(context).is_ready() {
                 self.ended = true;
@@ -244,7 +284,9 @@ pub struct ExecWriter {
 
 impl AsyncWrite for ExecWriter {
     fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        let Some(fd) = &self.fd else { return Poll::Ready(Err(io::ErrorKind::BrokenPipe.into())) };
+        let Some(fd) = &self.fd else {
+            return Poll::Ready(Err(io::ErrorKind::BrokenPipe.into()));
+        };
         loop {
             let mut ready = ready!(fd.poll_write_ready(context))?;
             match rustix::io::write(fd.get_ref(), bytes) {

@@ -88,7 +88,9 @@ pub enum HostImagesError {
 impl HostImages {
     /// nginx and busybox, as Debian installs them.
     pub fn built_in() -> Self {
-        Self { images: BTreeMap::from([("nginx".to_owned(), nginx()), ("busybox".to_owned(), busybox())]) }
+        Self {
+            images: BTreeMap::from([("nginx".to_owned(), nginx()), ("busybox".to_owned(), busybox())]),
+        }
     }
 
     /// The built-in images and, over them, those of a YAML file: a map from name to image. A missing file is an empty one.
@@ -97,10 +99,22 @@ impl HostImages {
         let text = match read_bounded(path) {
             Ok(text) => text,
             Err(ReadError::Io(source)) if source.kind() == io::ErrorKind::NotFound => return Ok(table),
-            Err(ReadError::Io(source)) => return Err(HostImagesError::Read { path: path.to_owned(), source }),
-            Err(ReadError::TooLong) => return Err(HostImagesError::TooLong { path: path.to_owned() }),
+            Err(ReadError::Io(source)) => {
+                return Err(HostImagesError::Read {
+                    path: path.to_owned(),
+                    source,
+                });
+            }
+            Err(ReadError::TooLong) => {
+                return Err(HostImagesError::TooLong {
+                    path: path.to_owned(),
+                });
+            }
         };
-        let images = parse(&text).map_err(|reason| HostImagesError::Invalid { path: path.to_owned(), reason })?;
+        let images = parse(&text).map_err(|reason| HostImagesError::Invalid {
+            path: path.to_owned(),
+            reason,
+        })?;
         table.images.extend(images);
         Ok(table)
     }
@@ -120,7 +134,9 @@ impl HostImages {
 
 fn name_of(image: &str) -> &str {
     let without_digest = image.split_once('@').map_or(image, |(name, _)| name);
-    let last = without_digest.rsplit_once('/').map_or(without_digest, |(_, last)| last);
+    let last = without_digest
+        .rsplit_once('/')
+        .map_or(without_digest, |(_, last)| last);
     last.split_once(':').map_or(last, |(name, _)| name)
 }
 
@@ -133,23 +149,43 @@ fn read_bounded(path: &Path) -> Result<String, ReadError> {
     use io::Read;
     let file = std::fs::File::open(path).map_err(ReadError::Io)?;
     let mut text = String::new();
-    let read = file.take(TABLE_BYTES_MAX + 1).read_to_string(&mut text).map_err(ReadError::Io)?;
-    if read as u64 > TABLE_BYTES_MAX { Err(ReadError::TooLong) } else { Ok(text) }
+    let read = file
+        .take(TABLE_BYTES_MAX + 1)
+        .read_to_string(&mut text)
+        .map_err(ReadError::Io)?;
+    if read as u64 > TABLE_BYTES_MAX {
+        Err(ReadError::TooLong)
+    } else {
+        Ok(text)
+    }
 }
 
 fn parse(text: &str) -> Result<BTreeMap<String, HostImage>, String> {
-    if text.lines().all(|line| line.trim().is_empty() || line.trim_start().starts_with('#')) {
+    if text
+        .lines()
+        .all(|line| line.trim().is_empty() || line.trim_start().starts_with('#'))
+    {
         return Ok(BTreeMap::new());
     }
-    let images: BTreeMap<String, HostImage> = serde_saphyr::from_str(text).map_err(|error| error.to_string())?;
+    let images: BTreeMap<String, HostImage> =
+        serde_saphyr::from_str(text).map_err(|error| error.to_string())?;
     for (name, image) in &images {
         if name.is_empty() || name_of(name) != name {
-            return Err(format!("{name:?} must be a bare image name, without registry, tag or digest"));
+            return Err(format!(
+                "{name:?} must be a bare image name, without registry, tag or digest"
+            ));
         }
-        let paths = [&image.path].into_iter().chain(&image.workdir).chain(&image.writable).chain(image.links.keys());
+        let paths = [&image.path]
+            .into_iter()
+            .chain(&image.workdir)
+            .chain(&image.writable)
+            .chain(image.links.keys());
         for path in paths {
             if !path.is_absolute() {
-                return Err(format!("{name}: {:?} must be an absolute path", path.display().to_string()));
+                return Err(format!(
+                    "{name}: {:?} must be an absolute path",
+                    path.display().to_string()
+                ));
             }
         }
     }
@@ -164,7 +200,9 @@ fn nginx() -> HostImage {
         env: BTreeMap::new(),
         user: None,
         workdir: None,
-        writable: ["/var/log/nginx", "/var/lib/nginx", "/var/cache/nginx", "/run"].map(PathBuf::from).to_vec(),
+        writable: ["/var/log/nginx", "/var/lib/nginx", "/var/cache/nginx", "/run"]
+            .map(PathBuf::from)
+            .to_vec(),
         links: BTreeMap::from([
             ("/var/log/nginx/access.log".into(), "/dev/stdout".into()),
             ("/var/log/nginx/error.log".into(), "/dev/stderr".into()),
@@ -204,14 +242,19 @@ mod tests {
             (":latest", None),
         ];
         for (image, path) in cases {
-            assert_eq!(table.resolve(image).map(|image| image.path.as_path()), path.map(Path::new), "{image:?}");
+            assert_eq!(
+                table.resolve(image).map(|image| image.path.as_path()),
+                path.map(Path::new),
+                "{image:?}"
+            );
         }
     }
 
     #[test]
     fn command_and_args_replace_entrypoint_and_cmd_as_kubernetes_does() {
         let table = HostImages::built_in();
-        let cases: [(&str, &[&str], &[&str], &[&str]); 6] = [
+        type Case<'a> = (&'a str, &'a [&'a str], &'a [&'a str], &'a [&'a str]);
+        let cases: [Case<'_>; 6] = [
             ("nginx", &[], &[], &["/usr/sbin/nginx", "-g", "daemon off;"]),
             ("nginx", &[], &["-t"], &["/usr/sbin/nginx", "-t"]),
             ("nginx", &["sh"], &[], &["sh"]),
@@ -230,14 +273,23 @@ mod tests {
     fn a_file_adds_to_the_built_in_table_and_replaces_in_it() {
         let dir = tempfile::tempdir().expect("a temporary directory");
         let path = dir.path().join("host-images.yaml");
-        assert_eq!(HostImages::load(&path).expect("a missing file is empty"), HostImages::built_in());
+        assert_eq!(
+            HostImages::load(&path).expect("a missing file is empty"),
+            HostImages::built_in()
+        );
         let text = "redis:\n  path: /usr/bin/redis-server\n  cmd: [--save, '']\n  user: \"999:999\"\n  writable: [/data]\n\
                     nginx:\n  path: /opt/nginx/nginx\n";
         std::fs::write(&path, text).expect("written");
         let table = HostImages::load(&path).expect("valid");
         assert_eq!(table.names().collect::<Vec<_>>(), ["busybox", "nginx", "redis"]);
-        assert_eq!(table.resolve("redis:8").expect("named").writable, [PathBuf::from("/data")]);
-        assert_eq!(table.resolve("nginx").expect("named").path, Path::new("/opt/nginx/nginx"));
+        assert_eq!(
+            table.resolve("redis:8").expect("named").writable,
+            [PathBuf::from("/data")]
+        );
+        assert_eq!(
+            table.resolve("nginx").expect("named").path,
+            Path::new("/opt/nginx/nginx")
+        );
     }
 
     #[test]

@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 /// File systems that hold the host's own files. Others (proc, sysfs, tmpfs, cgroups, FUSE, other overlays) are made anew for a
 /// container or have no business in it.
 const REAL: [&str; 13] = [
-    "ext2", "ext3", "ext4", "xfs", "btrfs", "f2fs", "zfs", "bcachefs", "jfs", "nilfs2", "erofs", "squashfs", "reiserfs",
+    "ext2", "ext3", "ext4", "xfs", "btrfs", "f2fs", "zfs", "bcachefs", "jfs", "nilfs2", "erofs", "squashfs",
+    "reiserfs",
 ];
 
 /// Trees that a container gets its own of.
@@ -96,12 +97,20 @@ nonsense
     #[test]
     fn real_file_systems_below_the_root_are_shown() {
         let shown = shown(&parse(SAMPLE.as_bytes()), &[PathBuf::from("/srv/state")]);
-        assert_eq!(shown, ["/etc/hosts", "/var", "/var/lib/my disk"].map(PathBuf::from));
+        assert_eq!(
+            shown,
+            ["/etc/hosts", "/var", "/var/lib/my disk"].map(PathBuf::from)
+        );
     }
 
     #[test]
     fn escapes_are_undone_and_broken_ones_kept() {
-        for (field, plain) in [("a\\040b", "a b"), ("a\\134", "a\\"), ("a\\9", "a\\9"), ("\\", "\\")] {
+        for (field, plain) in [
+            ("a\\040b", "a b"),
+            ("a\\134", "a\\"),
+            ("a\\9", "a\\9"),
+            ("\\", "\\"),
+        ] {
             assert_eq!(unescape(field.as_bytes()), plain.as_bytes(), "{field}");
         }
     }

@@ -4,10 +4,13 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr};
 
 use netlink_packet_core::{
-    NLM_F_ACK, NLM_F_CREATE, NLM_F_DUMP, NLM_F_EXCL, NLM_F_REQUEST, NetlinkHeader, NetlinkMessage, NetlinkPayload,
+    NLM_F_ACK, NLM_F_CREATE, NLM_F_DUMP, NLM_F_EXCL, NLM_F_REQUEST, NetlinkHeader, NetlinkMessage,
+    NetlinkPayload,
 };
 use netlink_packet_route::address::{AddressAttribute, AddressMessage};
-use netlink_packet_route::link::{InfoData, InfoKind, InfoVeth, LinkAttribute, LinkFlags, LinkInfo, LinkMessage};
+use netlink_packet_route::link::{
+    InfoData, InfoKind, InfoVeth, LinkAttribute, LinkFlags, LinkInfo, LinkMessage,
+};
 use netlink_packet_route::route::{
     RouteAddress, RouteAttribute, RouteHeader, RouteMessage, RouteProtocol, RouteScope, RouteType,
 };
@@ -58,12 +61,17 @@ impl Netlink {
         Ok(replies
             .into_iter()
             .filter_map(|reply| {
-                let RouteNetlinkMessage::NewLink(link) = reply else { return None };
+                let RouteNetlinkMessage::NewLink(link) = reply else {
+                    return None;
+                };
                 let name = link.attributes.iter().find_map(|attribute| match attribute {
                     LinkAttribute::IfName(name) => Some(name.clone()),
                     _ => None,
                 })?;
-                Some(Link { index: link.header.index, name })
+                Some(Link {
+                    index: link.header.index,
+                    name,
+                })
             })
             .collect())
     }
@@ -71,25 +79,36 @@ impl Netlink {
     /// The index of a link, or `NotFound`.
     pub(crate) fn index_of(&mut self, name: &str) -> io::Result<u32> {
         let found = self.links()?.into_iter().find(|link| link.name == name);
-        found.map(|link| link.index).ok_or_else(|| io::Error::from_raw_os_error(libc::ENODEV))
+        found
+            .map(|link| link.index)
+            .ok_or_else(|| io::Error::from_raw_os_error(libc::ENODEV))
     }
 
     /// Every IPv4 network that this host has an address in or a route to, except those of the link `without`.
     pub(crate) fn networks(&mut self, without: Option<u32>) -> io::Result<Vec<Network>> {
         let mut networks = Vec::new();
         for reply in self.dump(RouteNetlinkMessage::GetAddress(AddressMessage::default()))? {
-            let RouteNetlinkMessage::NewAddress(address) = reply else { continue };
+            let RouteNetlinkMessage::NewAddress(address) = reply else {
+                continue;
+            };
             if Some(address.header.index) == without {
                 continue;
             }
             for attribute in &address.attributes {
-                if let AddressAttribute::Address(IpAddr::V4(ip)) | AddressAttribute::Local(IpAddr::V4(ip)) = attribute {
-                    networks.push(Network { address: *ip, prefix_len: address.header.prefix_len });
+                if let AddressAttribute::Address(IpAddr::V4(ip)) | AddressAttribute::Local(IpAddr::V4(ip)) =
+                    attribute
+                {
+                    networks.push(Network {
+                        address: *ip,
+                        prefix_len: address.header.prefix_len,
+                    });
                 }
             }
         }
         for reply in self.dump(RouteNetlinkMessage::GetRoute(RouteMessage::default()))? {
-            let RouteNetlinkMessage::NewRoute(route) = reply else { continue };
+            let RouteNetlinkMessage::NewRoute(route) = reply else {
+                continue;
+            };
             let prefix_len = route.header.destination_prefix_length;
             let through = route.attributes.iter().find_map(|attribute| match attribute {
                 RouteAttribute::Oif(index) => Some(*index),
@@ -113,7 +132,8 @@ impl Netlink {
     pub(crate) fn add_bridge(&mut self, name: &str) -> io::Result<()> {
         let mut link = LinkMessage::default();
         link.attributes.push(LinkAttribute::IfName(name.to_owned()));
-        link.attributes.push(LinkAttribute::LinkInfo(vec![LinkInfo::Kind(InfoKind::Bridge)]));
+        link.attributes
+            .push(LinkAttribute::LinkInfo(vec![LinkInfo::Kind(InfoKind::Bridge)]));
         self.change(RouteNetlinkMessage::NewLink(link), NLM_F_CREATE | NLM_F_EXCL)
     }
 
@@ -148,10 +168,21 @@ impl Netlink {
         message.header.prefix_len = prefix_len;
         message.header.index = index;
         let mask = u32::MAX.checked_shl(32 - u32::from(prefix_len)).unwrap_or(0);
-        message.attributes.push(AddressAttribute::Local(IpAddr::V4(address)));
-        message.attributes.push(AddressAttribute::Address(IpAddr::V4(address)));
-        message.attributes.push(AddressAttribute::Broadcast(Ipv4Addr::from_bits(address.to_bits() | !mask)));
-        self.change(RouteNetlinkMessage::NewAddress(message), NLM_F_CREATE | NLM_F_EXCL)
+        message
+            .attributes
+            .push(AddressAttribute::Local(IpAddr::V4(address)));
+        message
+            .attributes
+            .push(AddressAttribute::Address(IpAddr::V4(address)));
+        message
+            .attributes
+            .push(AddressAttribute::Broadcast(Ipv4Addr::from_bits(
+                address.to_bits() | !mask,
+            )));
+        self.change(
+            RouteNetlinkMessage::NewAddress(message),
+            NLM_F_CREATE | NLM_F_EXCL,
+        )
     }
 
     pub(crate) fn add_default_route(&mut self, gateway: Ipv4Addr) -> io::Result<()> {
@@ -161,7 +192,9 @@ impl Netlink {
         route.header.protocol = RouteProtocol::Boot;
         route.header.scope = RouteScope::Universe;
         route.header.kind = RouteType::Unicast;
-        route.attributes.push(RouteAttribute::Gateway(RouteAddress::Inet(gateway)));
+        route
+            .attributes
+            .push(RouteAttribute::Gateway(RouteAddress::Inet(gateway)));
         self.change(RouteNetlinkMessage::NewRoute(route), NLM_F_CREATE | NLM_F_EXCL)
     }
 
@@ -225,7 +258,10 @@ impl Netlink {
                 }
             }
         }
-        Err(io::Error::new(io::ErrorKind::InvalidData, "netlink: an endless dump"))
+        Err(io::Error::new(
+            io::ErrorKind::InvalidData,
+            "netlink: an endless dump",
+        ))
     }
 }
 
@@ -237,7 +273,10 @@ mod tests {
     fn networks_overlap_when_one_holds_the_other() {
         let network = |text: &str| {
             let (address, prefix_len) = text.split_once('/').expect("a prefix");
-            Network { address: address.parse().expect("ip"), prefix_len: prefix_len.parse().expect("length") }
+            Network {
+                address: address.parse().expect("ip"),
+                prefix_len: prefix_len.parse().expect("length"),
+            }
         };
         for (left, right, overlaps) in [
             ("10.88.0.0/16", "10.88.3.0/24", true),
@@ -255,7 +294,15 @@ mod tests {
     fn the_hosts_loopback_is_found() {
         let mut netlink = Netlink::open().expect("a route socket needs no rights");
         let index = netlink.index_of("lo").expect("every network namespace has one");
-        assert!(netlink.links().expect("links").contains(&Link { index, name: "lo".to_owned() }));
-        assert_eq!(netlink.index_of("nosuchlink0").map_err(|error| error.raw_os_error()), Err(Some(libc::ENODEV)));
+        assert!(netlink.links().expect("links").contains(&Link {
+            index,
+            name: "lo".to_owned()
+        }));
+        assert_eq!(
+            netlink
+                .index_of("nosuchlink0")
+                .map_err(|error| error.raw_os_error()),
+            Err(Some(libc::ENODEV))
+        );
     }
 }

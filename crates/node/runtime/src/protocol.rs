@@ -27,7 +27,8 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
 
 use rustix::net::{
-    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags,
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage,
+    SendFlags,
 };
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -67,9 +68,18 @@ pub(crate) struct Request {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(tag = "call", rename_all = "snake_case")]
 pub(crate) enum Call {
-    Start { container: Box<ContainerConfig> },
-    Stop { name: String, signal: i32, grace_ms: u64 },
-    Remove { name: String, attempt: u32 },
+    Start {
+        container: Box<ContainerConfig>,
+    },
+    Stop {
+        name: String,
+        signal: i32,
+        grace_ms: u64,
+    },
+    Remove {
+        name: String,
+        attempt: u32,
+    },
     Exec(ExecCall),
     Watch,
     StopSandbox,
@@ -130,7 +140,10 @@ pub(crate) fn encode<T: Serialize>(message: &T) -> io::Result<Vec<u8>> {
     serde_json::to_writer(&mut frame, message)?;
     let length = frame.len() - 4;
     if length > FRAME_BYTES_MAX {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "the request is longer than 16 MiB"));
+        return Err(io::Error::new(
+            io::ErrorKind::InvalidInput,
+            "the request is longer than 16 MiB",
+        ));
     }
     frame[..4].copy_from_slice(&(length as u32).to_be_bytes());
     Ok(frame)
@@ -140,7 +153,10 @@ pub(crate) fn encode<T: Serialize>(message: &T) -> io::Result<Vec<u8>> {
 pub(crate) fn frame_length(head: [u8; 4]) -> io::Result<usize> {
     let length = u32::from_be_bytes(head) as usize;
     if length > FRAME_BYTES_MAX {
-        return Err(io::Error::new(io::ErrorKind::InvalidData, "a frame is longer than 16 MiB"));
+        return Err(io::Error::new(
+            io::ErrorKind::InvalidData,
+            "a frame is longer than 16 MiB",
+        ));
     }
     Ok(length)
 }
@@ -163,7 +179,9 @@ impl FrameBuffer {
 
     /// Takes the first frame if it is complete.
     pub(crate) fn next_frame(&mut self) -> io::Result<Option<Vec<u8>>> {
-        let Some(head) = self.bytes.first_chunk::<4>() else { return Ok(None) };
+        let Some(head) = self.bytes.first_chunk::<4>() else {
+            return Ok(None);
+        };
         let end = 4 + frame_length(*head)?;
         if self.bytes.len() < end {
             return Ok(None);
@@ -182,17 +200,33 @@ pub(crate) fn send_with_fds(socket: impl AsFd, bytes: &[u8], fds: &[BorrowedFd<'
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(FRAME_FDS_MAX))];
     let mut control = SendAncillaryBuffer::new(&mut space);
     if !fds.is_empty() && !control.push(SendAncillaryMessage::ScmRights(fds)) {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "too many descriptors for one frame"));
+        return Err(io::Error::new(
+            io::ErrorKind::InvalidInput,
+            "too many descriptors for one frame",
+        ));
     }
-    Ok(rustix::net::sendmsg(socket, &[IoSlice::new(bytes)], &mut control, SendFlags::NOSIGNAL)?)
+    Ok(rustix::net::sendmsg(
+        socket,
+        &[IoSlice::new(bytes)],
+        &mut control,
+        SendFlags::NOSIGNAL,
+    )?)
 }
 
 /// Receives bytes and the descriptors that came with them, close-on-exec.
-pub(crate) fn receive_with_fds(socket: impl AsFd, bytes: &mut [u8], fds: &mut Vec<OwnedFd>) -> io::Result<usize> {
+pub(crate) fn receive_with_fds(
+    socket: impl AsFd,
+    bytes: &mut [u8],
+    fds: &mut Vec<OwnedFd>,
+) -> io::Result<usize> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(FRAME_FDS_MAX))];
     let mut control = RecvAncillaryBuffer::new(&mut space);
-    let received =
-        rustix::net::recvmsg(socket, &mut [IoSliceMut::new(bytes)], &mut control, RecvFlags::CMSG_CLOEXEC)?;
+    let received = rustix::net::recvmsg(
+        socket,
+        &mut [IoSliceMut::new(bytes)],
+        &mut control,
+        RecvFlags::CMSG_CLOEXEC,
+    )?;
     for message in control.drain() {
         if let RecvAncillaryMessage::ScmRights(rights) = message {
             fds.extend(rights);
@@ -217,9 +251,18 @@ mod tests {
         // The text on the left is what a shim of this release was sent; it must stay readable.
         for (text, name) in [
             (r#"{"version":1,"call":"watch"}"#, "Watch"),
-            (r#"{"version":1,"call":"shutdown","added_later":true}"#, "Shutdown"),
-            (r#"{"version":1,"call":"stop","name":"web","signal":15,"grace_ms":30000}"#, "Stop"),
-            (r#"{"version":2,"call":"remove","name":"web","attempt":3}"#, "Remove"),
+            (
+                r#"{"version":1,"call":"shutdown","added_later":true}"#,
+                "Shutdown",
+            ),
+            (
+                r#"{"version":1,"call":"stop","name":"web","signal":15,"grace_ms":30000}"#,
+                "Stop",
+            ),
+            (
+                r#"{"version":2,"call":"remove","name":"web","attempt":3}"#,
+                "Remove",
+            ),
             (
                 r#"{"version":1,"call":"exec","container":"web","argv":["id"],"tty":false,"stdin":false,"stdout":true,"stderr":true}"#,
                 "Exec",
@@ -228,7 +271,10 @@ mod tests {
             let request: Request = decode(text.as_bytes()).expect(text);
             assert!(format!("{:?}", request.call).starts_with(name), "{text}");
         }
-        assert!(decode::<Request>(br#"{"version":1,"call":"freeze"}"#).is_err(), "an unknown request is told apart");
+        assert!(
+            decode::<Request>(br#"{"version":1,"call":"freeze"}"#).is_err(),
+            "an unknown request is told apart"
+        );
     }
 
     #[test]

@@ -66,7 +66,10 @@ impl Runtime {
             require_root_and_kernel()?;
             prepare_state_dir(&mut config)?;
             let recorded = Instance::read(&config.state_dir)?;
-            if recorded.as_ref().is_some_and(|known| !known.is_of_boot(&config.boot_id)) {
+            if recorded
+                .as_ref()
+                .is_some_and(|known| !known.is_of_boot(&config.boot_id))
+            {
                 info!("the machine was started anew, pods of the earlier boot are removed");
                 remove_stale(&config, recorded.as_ref())?;
             }
@@ -75,7 +78,10 @@ impl Runtime {
             Ok((config, instance, found))
         })
         .await?;
-        let last = found.iter().filter_map(|(_, pod)| Some(pod.record.as_ref()?.network.address)).max();
+        let last = found
+            .iter()
+            .filter_map(|(_, pod)| Some(pod.record.as_ref()?.network.address))
+            .max();
         let inner = Inner {
             config,
             instance,
@@ -83,10 +89,15 @@ impl Runtime {
             last_address: Mutex::new(last),
             choosing: tokio::sync::Mutex::new(()),
         };
-        let runtime = Self { inner: Arc::new(inner) };
+        let runtime = Self {
+            inner: Arc::new(inner),
+        };
         for (pod_uid, pod) in found {
             let has_sandbox = pod.record.is_some();
-            runtime.inner.pods.with(|table| table.insert(pod_uid.clone(), pod));
+            runtime
+                .inner
+                .pods
+                .with(|table| table.insert(pod_uid.clone(), pod));
             if has_sandbox && let Err(error) = runtime.attach(&pod_uid).await {
                 warn!(pod = %pod_uid, %error, "the pod's shim is gone, its containers are counted as killed");
                 runtime.lost(&pod_uid).await;
@@ -117,10 +128,19 @@ impl Runtime {
                 fs::DirBuilder::new().mode(0o700).recursive(true).create(&dir)?;
                 write_json(&path, &ids)
             };
-            write().map_err(|source| SandboxError::Files { path: path.clone(), source })
+            write().map_err(|source| SandboxError::Files {
+                path: path.clone(),
+                source,
+            })
         })
         .await?;
-        let pod = Pod { ids, record: None, state: None, attached: false, follower: None };
+        let pod = Pod {
+            ids,
+            record: None,
+            state: None,
+            attached: false,
+            follower: None,
+        };
         pods.with(|table| table.insert(pod_uid.to_owned(), pod));
         Ok(ids)
     }
@@ -147,7 +167,10 @@ impl Runtime {
         let _turn = self.inner.choosing.lock().await;
         let ids = self.reserve(&config.pod_uid).await?;
         let (pods, instance) = (&self.inner.pods, &self.inner.instance);
-        if pods.with_pod(&config.pod_uid, |pod| pod.record.is_some()).unwrap_or(false) {
+        if pods
+            .with_pod(&config.pod_uid, |pod| pod.record.is_some())
+            .unwrap_or(false)
+        {
             return Err(SandboxError::Exists(config.pod_uid));
         }
         let last = *self.inner.last_address.lock();
@@ -171,10 +194,13 @@ impl Runtime {
         let pod_uid = record.config.pod_uid.clone();
         let (dir, inner) = (self.pod_dir(&pod_uid), Arc::clone(&self.inner));
         blocking(move || {
-            inner.instance.ensure_bridge().map_err(|source| SandboxError::Bridge {
-                bridge: record.network.bridge.clone(),
-                source,
-            })?;
+            inner
+                .instance
+                .ensure_bridge()
+                .map_err(|source| SandboxError::Bridge {
+                    bridge: record.network.bridge.clone(),
+                    source,
+                })?;
             spawn::shim(&inner.config.self_exe, &dir, &record)
         })
         .await?;
@@ -190,7 +216,9 @@ impl Runtime {
             io::Result::Ok((connection, reply))
         };
         let (mut connection, reply) = tokio::time::timeout(ATTACH_PATIENCE, first).await??;
-        let Reply::State { state } = reply else { return Err(io::ErrorKind::InvalidData.into()) };
+        let Reply::State { state } = reply else {
+            return Err(io::ErrorKind::InvalidData.into());
+        };
         self.inner.pods.update(pod_uid, state);
         // The task must not keep the runtime alive, or a dropped runtime would go on following.
         let (inner, uid) = (Arc::downgrade(&self.inner), pod_uid.to_owned());
@@ -209,7 +237,11 @@ impl Runtime {
             }
         });
         let handle = follower.abort_handle();
-        let before = self.inner.pods.with_pod(pod_uid, |pod| pod.follower.replace(handle)).flatten();
+        let before = self
+            .inner
+            .pods
+            .with_pod(pod_uid, |pod| pod.follower.replace(handle))
+            .flatten();
         if let Some(before) = before {
             before.abort();
         }
@@ -218,16 +250,19 @@ impl Runtime {
 
     /// The shim died. Its containers were told to die with it; make sure, and keep what is known of them.
     async fn lost(&self, pod_uid: &str) {
-        let known = self.inner.pods.with_pod(pod_uid, |pod| (pod.ids, pod.state.clone()));
+        let known = self
+            .inner
+            .pods
+            .with_pod(pod_uid, |pod| (pod.ids, pod.state.clone()));
         let Some((ids, before)) = known else { return };
         let (inner, dir, uid) = (Arc::clone(&self.inner), self.pod_dir(pod_uid), pod_uid.to_owned());
         let result = blocking(move || {
             let id = &inner.config.instance_id;
             let killed = cleanup::kill_pod(id, &uid, before.as_ref(), |id| id == ids.base);
-            if let Some(state) = inner.pods.lost(&uid) {
-                write_json(&dir.join(STATE_FILE), &state)?;
-            }
-            killed
+            inner
+                .pods
+                .lost(&uid, |state| write_json(&dir.join(STATE_FILE), state))
+                .and(killed)
         })
         .await;
         if let Err(error) = result {
@@ -259,13 +294,21 @@ impl Runtime {
             return Err(StartError::NoSandbox(pod_uid.to_owned()));
         }
         let (name, attempt) = (config.name.clone(), config.attempt);
-        let call = Call::Start { container: Box::new(config) };
-        let reply = self.call(pod_uid, call, Some(REPLY_PATIENCE)).await.map_err(StartError::Shim)?;
+        let call = Call::Start {
+            container: Box::new(config),
+        };
+        let reply = self
+            .call(pod_uid, call, Some(REPLY_PATIENCE))
+            .await
+            .map_err(StartError::Shim)?;
         let refusal = match reply {
             Reply::Started { container } => {
                 let known = |pods: &Pods| {
                     pods.sandbox(pod_uid).is_none_or(|sandbox| {
-                        sandbox.containers.iter().any(|other| other.name == name && other.attempt == attempt)
+                        sandbox
+                            .containers
+                            .iter()
+                            .any(|other| other.name == name && other.attempt == attempt)
                     })
                 };
                 let _ = tokio::time::timeout(VISIBLE_PATIENCE, self.inner.pods.wait_for(known)).await;
@@ -275,7 +318,9 @@ impl Runtime {
             _ => return Err(StartError::Shim(io::ErrorKind::InvalidData.into())),
         };
         if !matches!(refusal, Refusal::Exists) {
-            self.remove_layer(pod_uid, &name, attempt).await.map_err(|(_, source)| StartError::Shim(source))?;
+            self.remove_layer(pod_uid, &name, attempt)
+                .await
+                .map_err(|(_, source)| StartError::Shim(source))?;
         }
         Err(match refusal {
             Refusal::Exists => StartError::Exists { name, attempt },
@@ -284,8 +329,12 @@ impl Runtime {
             Refusal::Exec { message, .. } => StartError::Exec(message),
             Refusal::Invalid { message } => StartError::Invalid(message),
             Refusal::Setup { message } => StartError::Setup(message),
-            Refusal::TooMany => StartError::Invalid("too many attempts are on record; remove old ones".to_owned()),
-            Refusal::Unsupported => StartError::Invalid("the pod's shim is older and cannot do this".to_owned()),
+            Refusal::TooMany => {
+                StartError::Invalid("too many attempts are on record; remove old ones".to_owned())
+            }
+            Refusal::Unsupported => {
+                StartError::Invalid("the pod's shim is older and cannot do this".to_owned())
+            }
             Refusal::NotRunning | Refusal::Running => StartError::Setup(format!("refused: {refusal:?}")),
         })
     }
@@ -308,9 +357,15 @@ impl Runtime {
             signal: signal.unwrap_or(libc::SIGTERM),
             grace_ms: u64::try_from(grace.as_millis()).unwrap_or(u64::MAX),
         };
-        match self.call(pod_uid, call, None).await.map_err(ContainerError::Shim)? {
+        match self
+            .call(pod_uid, call, None)
+            .await
+            .map_err(ContainerError::Shim)?
+        {
             Reply::Done => {}
-            Reply::Refused { refusal: Refusal::Invalid { message } } => return Err(ContainerError::Invalid(message)),
+            Reply::Refused {
+                refusal: Refusal::Invalid { message },
+            } => return Err(ContainerError::Invalid(message)),
             reply => return Err(ContainerError::Invalid(format!("unexpected answer {reply:?}"))),
         }
         let ended = |pods: &Pods| !pods.is_running(pod_uid, name);
@@ -319,26 +374,47 @@ impl Runtime {
     }
 
     /// Forgets an attempt that has ended, and removes its writable layer. Its log file stays. Idempotent.
-    pub async fn remove_container(&self, pod_uid: &str, name: &str, attempt: u32) -> Result<(), ContainerError> {
+    pub async fn remove_container(
+        &self,
+        pod_uid: &str,
+        name: &str,
+        attempt: u32,
+    ) -> Result<(), ContainerError> {
         validate::container_name(name).map_err(ContainerError::Invalid)?;
         if self.is_attached(pod_uid) {
-            let call = Call::Remove { name: name.to_owned(), attempt };
-            match self.call(pod_uid, call, Some(REPLY_PATIENCE)).await.map_err(ContainerError::Shim)? {
+            let call = Call::Remove {
+                name: name.to_owned(),
+                attempt,
+            };
+            match self
+                .call(pod_uid, call, Some(REPLY_PATIENCE))
+                .await
+                .map_err(ContainerError::Shim)?
+            {
                 Reply::Done => {}
-                Reply::Refused { refusal: Refusal::Running } => return Err(ContainerError::Running(name.to_owned())),
+                Reply::Refused {
+                    refusal: Refusal::Running,
+                } => return Err(ContainerError::Running(name.to_owned())),
                 reply => return Err(ContainerError::Invalid(format!("unexpected answer {reply:?}"))),
             }
         }
         self.inner.pods.with_pod(pod_uid, |pod| {
             if let Some(state) = &mut pod.state {
-                state.containers.retain(|container| container.name != name || container.attempt != attempt);
+                state
+                    .containers
+                    .retain(|container| container.name != name || container.attempt != attempt);
             }
         });
         let removed = self.remove_layer(pod_uid, name, attempt).await;
         removed.map_err(|(path, source)| ContainerError::Files { path, source })
     }
 
-    async fn remove_layer(&self, pod_uid: &str, name: &str, attempt: u32) -> Result<(), (PathBuf, io::Error)> {
+    async fn remove_layer(
+        &self,
+        pod_uid: &str,
+        name: &str,
+        attempt: u32,
+    ) -> Result<(), (PathBuf, io::Error)> {
         let path = self.pod_dir(pod_uid).join(protocol::layer_dir(name, attempt));
         blocking(move || cleanup::remove_tree(&path).map_err(|source| (path, source))).await
     }
@@ -348,7 +424,10 @@ impl Runtime {
         if !self.is_attached(pod_uid) {
             return Ok(());
         }
-        let reply = self.call(pod_uid, Call::StopSandbox, Some(REPLY_PATIENCE)).await.map_err(SandboxError::Shim)?;
+        let reply = self
+            .call(pod_uid, Call::StopSandbox, Some(REPLY_PATIENCE))
+            .await
+            .map_err(SandboxError::Shim)?;
         match reply {
             Reply::Done => Ok(()),
             reply => Err(SandboxError::Setup(format!("unexpected answer {reply:?}"))),
@@ -359,7 +438,11 @@ impl Runtime {
     /// ids. Idempotent. Log files stay, they are the caller's.
     pub async fn remove_sandbox(&self, pod_uid: &str) -> Result<(), SandboxError> {
         validate::pod_uid(pod_uid).map_err(SandboxError::Invalid)?;
-        let follower = self.inner.pods.with_pod(pod_uid, |pod| pod.follower.take()).flatten();
+        let follower = self
+            .inner
+            .pods
+            .with_pod(pod_uid, |pod| pod.follower.take())
+            .flatten();
         if let Some(follower) = follower {
             follower.abort();
         }
@@ -374,13 +457,21 @@ impl Runtime {
         self.clean_up(pod_uid).await?;
         self.inner.pods.with(|table| table.remove(pod_uid));
         let dir = self.pod_dir(pod_uid);
-        blocking(move || cleanup::remove_tree(&dir).map_err(|source| SandboxError::Files { path: dir, source })).await
+        blocking(move || {
+            cleanup::remove_tree(&dir).map_err(|source| SandboxError::Files { path: dir, source })
+        })
+        .await
     }
 
     /// Whatever there is of a pod but the reservation of its ids, gone by force.
     async fn clean_up(&self, pod_uid: &str) -> Result<(), SandboxError> {
-        let known = self.inner.pods.with_pod(pod_uid, |pod| (pod.ids, pod.record.clone(), pod.state.clone()));
-        let Some((ids, record, state)) = known else { return Ok(()) };
+        let known = self
+            .inner
+            .pods
+            .with_pod(pod_uid, |pod| (pod.ids, pod.record.clone(), pod.state.clone()));
+        let Some((ids, record, state)) = known else {
+            return Ok(());
+        };
         let (inner, dir, uid) = (Arc::clone(&self.inner), self.pod_dir(pod_uid), pod_uid.to_owned());
         blocking(move || {
             let id = &inner.config.instance_id;
@@ -394,11 +485,16 @@ impl Runtime {
             if let Some(record) = record {
                 let link = record.network.host_link;
                 let removed = Netlink::open().and_then(|mut netlink| netlink.remove_link(&link));
-                removed.map_err(|source| SandboxError::Bridge { bridge: record.network.bridge, source })?;
+                removed.map_err(|source| SandboxError::Bridge {
+                    bridge: record.network.bridge,
+                    source,
+                })?;
             }
             for name in [protocol::RECORD_FILE, protocol::STATE_FILE, protocol::SOCKET_FILE] {
                 match fs::remove_file(dir.join(name)) {
-                    Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(files(&dir.join(name))(error)),
+                    Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                        return Err(files(&dir.join(name))(error));
+                    }
                     _ => {}
                 }
             }
@@ -416,14 +512,22 @@ impl Runtime {
         config: ExecConfig,
     ) -> Result<ExecSession, ExecError> {
         validate::argv(&config.argv).map_err(ExecError::Invalid)?;
-        let Some(sandbox) = self.sandbox(pod_uid) else { return Err(ExecError::NoSandbox(pod_uid.to_owned())) };
+        let Some(sandbox) = self.sandbox(pod_uid) else {
+            return Err(ExecError::NoSandbox(pod_uid.to_owned()));
+        };
         if !self.is_attached(pod_uid) {
             // Its containers are known to have ended.
             let known = sandbox.container(container).is_some();
             let name = if known { container } else { pod_uid }.to_owned();
-            return Err(if known { ExecError::NotRunning(name) } else { ExecError::NoSandbox(name) });
+            return Err(if known {
+                ExecError::NotRunning(name)
+            } else {
+                ExecError::NoSandbox(name)
+            });
         }
-        let connection = Connection::open(&self.pod_dir(pod_uid)).await.map_err(ExecError::Shim)?;
+        let connection = Connection::open(&self.pod_dir(pod_uid))
+            .await
+            .map_err(ExecError::Shim)?;
         ExecSession::start(connection, pod_uid, container, config).await
     }
 
@@ -437,7 +541,12 @@ impl Runtime {
         timeout: Duration,
         output_bytes_max: usize,
     ) -> Result<ExecSyncOutput, ExecError> {
-        let config = ExecConfig { argv, stdout: true, stderr: true, ..ExecConfig::default() };
+        let config = ExecConfig {
+            argv,
+            stdout: true,
+            stderr: true,
+            ..ExecConfig::default()
+        };
         let run = async {
             let mut session = self.exec(pod_uid, container, config).await?;
             let (stdout, stderr) = (session.stdout.take(), session.stderr.take());
@@ -447,9 +556,15 @@ impl Runtime {
                 read_bounded(stderr, output_bytes_max),
             );
             let (stdout, stderr) = (stdout.map_err(ExecError::Shim)?, stderr.map_err(ExecError::Shim)?);
-            Ok(ExecSyncOutput { exit_code: exit_code?, stdout, stderr })
+            Ok(ExecSyncOutput {
+                exit_code: exit_code?,
+                stdout,
+                stderr,
+            })
         };
-        tokio::time::timeout(timeout, run).await.unwrap_or(Err(ExecError::Timeout(timeout)))
+        tokio::time::timeout(timeout, run)
+            .await
+            .unwrap_or(Err(ExecError::Timeout(timeout)))
     }
 
     /// What happens from now on, after every exit that is still on record.
@@ -489,7 +604,10 @@ impl Runtime {
     }
 
     fn is_attached(&self, pod_uid: &str) -> bool {
-        self.inner.pods.with_pod(pod_uid, |pod| pod.attached).unwrap_or(false)
+        self.inner
+            .pods
+            .with_pod(pod_uid, |pod| pod.attached)
+            .unwrap_or(false)
     }
 
     /// One request over a connection of its own.
@@ -514,7 +632,9 @@ async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) 
 }
 
 async fn read_bounded(reader: Option<ExecReader>, max: usize) -> io::Result<Vec<u8>> {
-    let Some(mut reader) = reader else { return Ok(Vec::new()) };
+    let Some(mut reader) = reader else {
+        return Ok(Vec::new());
+    };
     let mut kept = Vec::new();
     let mut bytes = vec![0; 16 << 10];
     loop {
@@ -533,10 +653,14 @@ fn require_root_and_kernel() -> Result<(), OpenError> {
         return Err(OpenError::NotRoot { uid });
     }
     // Every kernel that has cgroup.kill (5.14) has the other calls that are used; mount_setattr is the youngest to probe for.
-    let probe = fs::File::open("/proc/self").map_err(|_| OpenError::Unsupported { what: "no /proc".to_owned() })?;
+    let probe = fs::File::open("/proc/self").map_err(|_| OpenError::Unsupported {
+        what: "no /proc".to_owned(),
+    })?;
     match sys::mount_setattr(&probe, &sys::MountChange::default()) {
         Err(error) if error.raw_os_error() == Some(Errno::NOSYS.raw_os_error()) => {
-            Err(OpenError::Unsupported { what: "no mount_setattr, which Linux has since 5.12".to_owned() })
+            Err(OpenError::Unsupported {
+                what: "no mount_setattr, which Linux has since 5.12".to_owned(),
+            })
         }
         _ => Ok(()),
     }
@@ -550,16 +674,24 @@ fn prepare_state_dir(config: &mut RuntimeConfig) -> Result<(), OpenError> {
         rustix::fs::chmod(&dir, rustix::fs::Mode::from(0o700))?;
         fs::canonicalize(&dir)
     };
-    config.state_dir = prepare().map_err(|source| OpenError::State { path: dir.clone(), source })?;
+    config.state_dir = prepare().map_err(|source| OpenError::State {
+        path: dir.clone(),
+        source,
+    })?;
     Ok(())
 }
 
 fn read_pods(state_dir: &Path) -> Result<Vec<(String, Pod)>, OpenError> {
-    let failed = |source| OpenError::State { path: state_dir.to_owned(), source };
+    let failed = |source| OpenError::State {
+        path: state_dir.to_owned(),
+        source,
+    };
     let mut pods = Vec::new();
     for entry in fs::read_dir(state_dir).map_err(failed)? {
         let entry = entry.map_err(failed)?;
-        let Ok(pod_uid) = entry.file_name().into_string() else { continue };
+        let Ok(pod_uid) = entry.file_name().into_string() else {
+            continue;
+        };
         if !entry.path().is_dir() || validate::pod_uid(&pod_uid).is_err() {
             continue;
         }
@@ -587,19 +719,29 @@ fn remove_stale(config: &RuntimeConfig, instance: Option<&Instance>) -> Result<(
         }
         Ok(())
     };
-    stale().map_err(|source| OpenError::State { path: config.state_dir.clone(), source })
+    stale().map_err(|source| OpenError::State {
+        path: config.state_dir.clone(),
+        source,
+    })
 }
 
 fn kill_all(config: &RuntimeConfig, state_dir: &Path, instance: Option<&Instance>) -> io::Result<()> {
     let pods = read_pods(state_dir).unwrap_or_default();
     let states: Vec<PodState> = pods.into_iter().filter_map(|(_, pod)| pod.state).collect();
-    cleanup::kill_instance(&config.instance_id, &states, |id| instance.is_some_and(|instance| instance.owns_id(id)))
+    cleanup::kill_instance(&config.instance_id, &states, |id| {
+        instance.is_some_and(|instance| instance.owns_id(id))
+    })
 }
 
 fn write_json<T: serde::Serialize>(path: &Path, value: &T) -> io::Result<()> {
     use std::os::unix::fs::OpenOptionsExt;
     let staged = path.with_extension("json.new");
-    let mut file = fs::File::options().create(true).truncate(true).write(true).mode(0o600).open(&staged)?;
+    let mut file = fs::File::options()
+        .create(true)
+        .truncate(true)
+        .write(true)
+        .mode(0o600)
+        .open(&staged)?;
     io::Write::write_all(&mut file, &serde_json::to_vec(value)?)?;
     fs::rename(staged, path)
 }

@@ -35,7 +35,9 @@ use rootfs::{Setup, what};
 ///
 /// The first thing `main` calls: no other thread may exist yet, and arguments are not parsed.
 pub fn shim_main_if_asked() -> Option<ExitCode> {
-    let asked = env::args_os().nth(1).is_some_and(|argument| argument == SHIM_ARGUMENT);
+    let asked = env::args_os()
+        .nth(1)
+        .is_some_and(|argument| argument == SHIM_ARGUMENT);
     asked.then(detach)
 }
 
@@ -85,20 +87,34 @@ fn greet(greeting: &Greeting) {
 fn prepare() -> Setup<Pod> {
     what(rustix::process::setsid(), || "cannot begin a session".to_owned())?;
     let this = Some(rustix::process::getpid());
-    what(rustix::process::set_child_subreaper(this), || "cannot become a subreaper".to_owned())?;
+    what(rustix::process::set_child_subreaper(this), || {
+        "cannot become a subreaper".to_owned()
+    })?;
     let _ = rustix::thread::set_name(c"hotmap-shim");
     rustix::process::umask(Mode::from(0o077));
     // Whoever stops a service stops all its processes; pods outlive it.
-    sys::ignore_signals(&[libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::SIGTERM, libc::SIGPIPE]);
+    sys::ignore_signals(&[
+        libc::SIGHUP,
+        libc::SIGINT,
+        libc::SIGQUIT,
+        libc::SIGTERM,
+        libc::SIGPIPE,
+    ]);
     let record = read_record()?;
     let cgroup = own_cgroup(&record);
     let signals = what(sys::child_signals(), || "cannot receive signals".to_owned())?;
     let namespaces = Namespaces::create(&record)?;
     let finish = || {
         let _ = fs::remove_file(SOCKET_FILE);
-        let listener = what(UnixListener::bind(SOCKET_FILE), || format!("cannot listen on {SOCKET_FILE}"))?;
-        what(listener.set_nonblocking(true), || format!("cannot listen on {SOCKET_FILE}"))?;
-        let pod_dir = what(env::current_dir(), || "cannot name the pod's directory".to_owned())?;
+        let listener = what(UnixListener::bind(SOCKET_FILE), || {
+            format!("cannot listen on {SOCKET_FILE}")
+        })?;
+        what(listener.set_nonblocking(true), || {
+            format!("cannot listen on {SOCKET_FILE}")
+        })?;
+        let pod_dir = what(env::current_dir(), || {
+            "cannot name the pod's directory".to_owned()
+        })?;
         Pod::new(record.clone(), pod_dir, namespaces, cgroup, listener, signals)
     };
     finish().inspect_err(|_| disconnect(&record.network.host_link))

@@ -93,7 +93,10 @@ pub struct LogLimits {
 impl Default for LogLimits {
     /// The kubelet's defaults (`containerLogMaxSize`, `containerLogMaxFiles`): 10 MiB, 5 files.
     fn default() -> Self {
-        Self { max_bytes: 10 << 20, max_files: 5 }
+        Self {
+            max_bytes: 10 << 20,
+            max_files: 5,
+        }
     }
 }
 
@@ -197,8 +200,18 @@ impl Capabilities {
 impl Default for Capabilities {
     /// containerd's default set.
     fn default() -> Self {
-        let bit = |name: &&str| CAPABILITY_NAMES.iter().position(|known| known == name).map_or(0, |index| 1 << index);
-        Self(CONTAINERD_DEFAULT.iter().map(bit).fold(0, |set, bit: u64| set | bit))
+        let bit = |name: &&str| {
+            CAPABILITY_NAMES
+                .iter()
+                .position(|known| known == name)
+                .map_or(0, |index| 1 << index)
+        };
+        Self(
+            CONTAINERD_DEFAULT
+                .iter()
+                .map(bit)
+                .fold(0, |set, bit: u64| set | bit),
+        )
     }
 }
 
@@ -218,7 +231,9 @@ impl Named {
                 continue;
             }
             let index = CAPABILITY_NAMES.iter().position(|known| *known == name);
-            let Some(index) = index else { return Err(UnknownCapability(raw.to_owned())) };
+            let Some(index) = index else {
+                return Err(UnknownCapability(raw.to_owned()));
+            };
             parsed.bits |= 1 << index;
         }
         Ok(parsed)
@@ -232,7 +247,10 @@ mod tests {
     #[test]
     fn capabilities_follow_the_security_context() {
         let default = Capabilities::default().0;
-        assert_eq!(default, 0xa804_25fb, "the mask containerd's containers show in /proc/self/status");
+        assert_eq!(
+            default, 0xa804_25fb,
+            "the mask containerd's containers show in /proc/self/status"
+        );
         let net_admin = 1 << 12;
         let cases: [(&[&str], &[&str], u64); 6] = [
             (&[], &[], default),
@@ -244,7 +262,11 @@ mod tests {
         ];
         for (add, drop, expected) in cases {
             let set = Capabilities::from_default(add.iter().copied(), drop.iter().copied());
-            assert_eq!(set.map(|set| set.0).ok(), Some(expected), "add {add:?} drop {drop:?}");
+            assert_eq!(
+                set.map(|set| set.0).ok(),
+                Some(expected),
+                "add {add:?} drop {drop:?}"
+            );
         }
         assert!(Capabilities::from_default(["NOPE"], []).is_err());
     }

@@ -84,7 +84,10 @@ pub struct Exit {
 impl Sandbox {
     /// The newest attempt of a container.
     pub fn container(&self, name: &str) -> Option<&ContainerStatus> {
-        self.containers.iter().filter(|container| container.name == name).max_by_key(|container| container.attempt)
+        self.containers
+            .iter()
+            .filter(|container| container.name == name)
+            .max_by_key(|container| container.attempt)
     }
 }
 

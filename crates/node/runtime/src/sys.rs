@@ -34,12 +34,21 @@ pub(crate) fn clone_process(namespaces: u64, cgroup: Option<BorrowedFd<'_>>) -> 
     }
     // SAFETY: without CLONE_VM and with no stack this is a fork; args and pidfd outlive the call. One thread only, so no
     // lock is held that the child could wait for.
-    let pid = unsafe { libc::syscall(libc::SYS_clone3, ptr::from_mut(&mut args), size_of::<libc::clone_args>()) };
+    let pid = unsafe {
+        libc::syscall(
+            libc::SYS_clone3,
+            ptr::from_mut(&mut args),
+            size_of::<libc::clone_args>(),
+        )
+    };
     match pid {
         -1 => Err(io::Error::last_os_error()),
         0 => Ok(Cloned::Child),
         // SAFETY: the kernel has just opened the descriptor for us.
-        pid => Ok(Cloned::Parent { pid: pid as i32, pidfd: unsafe { OwnedFd::from_raw_fd(pidfd) } }),
+        pid => Ok(Cloned::Parent {
+            pid: pid as i32,
+            pidfd: unsafe { OwnedFd::from_raw_fd(pidfd) },
+        }),
     }
 }
 
@@ -64,7 +73,12 @@ pub(crate) struct MountChange<'fd> {
 
 /// `mount_setattr` (Linux 5.12) on the mount behind a descriptor.
 pub(crate) fn mount_setattr(mount: impl AsFd, change: &MountChange<'_>) -> io::Result<()> {
-    let mut attr = libc::mount_attr { attr_set: change.set, attr_clr: 0, propagation: 0, userns_fd: 0 };
+    let mut attr = libc::mount_attr {
+        attr_set: change.set,
+        attr_clr: 0,
+        propagation: 0,
+        userns_fd: 0,
+    };
     if change.private {
         attr.propagation = libc::MS_PRIVATE;
     }
@@ -84,7 +98,11 @@ pub(crate) fn mount_setattr(mount: impl AsFd, change: &MountChange<'_>) -> io::R
             size_of::<libc::mount_attr>(),
         )
     };
-    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    if result == 0 {
+        Ok(())
+    } else {
+        Err(io::Error::last_os_error())
+    }
 }
 
 /// Blocks SIGCHLD and returns a descriptor that is readable when one is pending.
@@ -137,7 +155,11 @@ pub(crate) fn signal_process(pidfd: impl AsFd, signal: i32) -> io::Result<()> {
             0,
         )
     };
-    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    if result == 0 {
+        Ok(())
+    } else {
+        Err(io::Error::last_os_error())
+    }
 }
 
 /// Drops a capability from the bounding set, by number; true when the kernel knows that number.
@@ -147,13 +169,21 @@ pub(crate) fn drop_bounding(capability: u32) -> io::Result<bool> {
         return Ok(true);
     }
     let error = io::Error::last_os_error();
-    if error.raw_os_error() == Some(libc::EINVAL) { Ok(false) } else { Err(error) }
+    if error.raw_os_error() == Some(libc::EINVAL) {
+        Ok(false)
+    } else {
+        Err(error)
+    }
 }
 
 /// Replaces the program. Comes back only with the error.
 pub(crate) fn execute(path: &CStr, argv: &[CString], env: &[CString]) -> io::Error {
     let pointers = |strings: &[CString]| -> Vec<*const libc::c_char> {
-        strings.iter().map(|string| string.as_ptr()).chain([ptr::null()]).collect()
+        strings
+            .iter()
+            .map(|string| string.as_ptr())
+            .chain([ptr::null()])
+            .collect()
     };
     let (argv, env) = (pointers(argv), pointers(env));
     // SAFETY: both arrays end in null and point to C strings that live until the call is over.
@@ -185,7 +215,11 @@ pub(crate) unsafe fn close_all_but(keep: &[RawFd]) -> io::Result<()> {
 /// Makes `from` the descriptor `to`, which survives an exec.
 pub(crate) fn duplicate_onto(from: impl AsFd, to: RawFd) -> io::Result<()> {
     // SAFETY: `to` is one of 0, 1, 2, which no owned descriptor of ours stands for.
-    if unsafe { libc::dup2(from.as_fd().as_raw_fd(), to) } < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+    if unsafe { libc::dup2(from.as_fd().as_raw_fd(), to) } < 0 {
+        Err(io::Error::last_os_error())
+    } else {
+        Ok(())
+    }
 }
 
 /// Gives freed memory back to the system.
@@ -202,6 +236,9 @@ pub(crate) fn start_ticks(pid: i32) -> io::Result<u64> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat"))?;
     // The second field is the command in parentheses and may hold anything, so count from the last one.
     let after = stat.rsplit_once(')').map_or("", |(_, after)| after);
-    let ticks = after.split_ascii_whitespace().nth(19).and_then(|field| field.parse().ok());
+    let ticks = after
+        .split_ascii_whitespace()
+        .nth(19)
+        .and_then(|field| field.parse().ok());
     ticks.ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "no start time in stat"))
 }

@@ -25,7 +25,8 @@ pub(crate) fn shim_runs(state: &PodState) -> bool {
 
 fn is_zombie(pid: i32) -> bool {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('Z'))
+    stat.rsplit_once(") ")
+        .is_some_and(|(_, rest)| rest.starts_with('Z'))
 }
 
 /// Kills a pod's shim and every process of its user namespace, by cgroup where there is one and by their id maps in any
@@ -56,8 +57,11 @@ pub(crate) fn kill_instance(
     if let Some(dir) = cgroup::instance_dir(instance_id.as_str()) {
         cgroup::kill_all(&dir, KILL_PATIENCE)?;
     }
-    let mut dying: Vec<OwnedFd> =
-        states.iter().filter(|state| shim_runs(state)).filter_map(|state| kill(state.shim_pid)).collect();
+    let mut dying: Vec<OwnedFd> = states
+        .iter()
+        .filter(|state| shim_runs(state))
+        .filter_map(|state| kill(state.shim_pid))
+        .collect();
     dying.extend(kill_by_id_map(owns_id)?);
     wait_all(dying)
 }
@@ -67,9 +71,14 @@ fn kill_by_id_map(owns_id: impl Fn(u32) -> bool) -> io::Result<Vec<OwnedFd>> {
     let mut dying = Vec::new();
     for entry in fs::read_dir("/proc")? {
         let Ok(entry) = entry else { continue };
-        let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
+        let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else {
+            continue;
+        };
         let map = fs::read_to_string(entry.path().join("uid_map")).unwrap_or_default();
-        let base = map.split_ascii_whitespace().nth(1).and_then(|base| base.parse().ok());
+        let base = map
+            .split_ascii_whitespace()
+            .nth(1)
+            .and_then(|base| base.parse().ok());
         if base.is_some_and(&owns_id) {
             dying.extend(kill(pid));
         }
@@ -87,7 +96,10 @@ fn wait_all(dying: Vec<OwnedFd>) -> io::Result<()> {
     let deadline = Instant::now() + KILL_PATIENCE;
     for pidfd in dying {
         let left = deadline.saturating_duration_since(Instant::now());
-        let timeout = Timespec { tv_sec: left.as_secs() as i64, tv_nsec: left.subsec_nanos().into() };
+        let timeout = Timespec {
+            tv_sec: left.as_secs() as i64,
+            tv_nsec: left.subsec_nanos().into(),
+        };
         // A pid descriptor is readable once the process has ended.
         if rustix::event::poll(&mut [PollFd::new(&pidfd, PollFlags::IN)], Some(&timeout))? == 0 {
             return Err(io::ErrorKind::TimedOut.into());
@@ -98,7 +110,9 @@ fn wait_all(dying: Vec<OwnedFd>) -> io::Result<()> {
 
 /// Removes a pod's cgroups; its processes must be gone.
 pub(crate) fn remove_cgroups(instance_id: &InstanceId, pod_uid: Option<&str>) -> io::Result<()> {
-    let Some(mut dir) = cgroup::instance_dir(instance_id.as_str()) else { return Ok(()) };
+    let Some(mut dir) = cgroup::instance_dir(instance_id.as_str()) else {
+        return Ok(());
+    };
     dir.extend(pod_uid);
     cgroup::remove(&dir)
 }

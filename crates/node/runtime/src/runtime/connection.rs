@@ -31,7 +31,11 @@ impl Connection {
             let dir = std::fs::File::open(pod_dir)?;
             UnixStream::connect(format!("/proc/self/fd/{}/{SOCKET_FILE}", dir.as_raw_fd())).await?
         };
-        Ok(Self { stream, inbox: FrameBuffer::default(), fds: Vec::new() })
+        Ok(Self {
+            stream,
+            inbox: FrameBuffer::default(),
+            fds: Vec::new(),
+        })
     }
 
     /// One request and its answer.
@@ -41,7 +45,10 @@ impl Connection {
     }
 
     async fn send(&mut self, call: Call, fds: &[OwnedFd]) -> io::Result<()> {
-        let frame = protocol::encode(&Request { version: VERSION, call })?;
+        let frame = protocol::encode(&Request {
+            version: VERSION,
+            call,
+        })?;
         let mut fds: Vec<BorrowedFd<'_>> = fds.iter().map(AsFd::as_fd).collect();
         let mut sent = 0;
         while sent < frame.len() {

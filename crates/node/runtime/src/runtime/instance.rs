@@ -55,10 +55,17 @@ impl Instance {
             value.get("version")?.as_u64()?.try_into().ok()
         };
         if let Some(found) = version(&text).filter(|found| *found > VERSION) {
-            return Err(OpenError::NewerState { path, found, supported: VERSION });
+            return Err(OpenError::NewerState {
+                path,
+                found,
+                supported: VERSION,
+            });
         }
         let instance = serde_json::from_slice(&text);
-        instance.map(Some).map_err(|error| OpenError::State { path, source: io::Error::from(error) })
+        instance.map(Some).map_err(|error| OpenError::State {
+            path,
+            source: io::Error::from(error),
+        })
     }
 
     pub(crate) fn is_of_boot(&self, boot_id: &BootId) -> bool {
@@ -66,9 +73,15 @@ impl Instance {
     }
 
     /// Takes or confirms the window and the network, makes the bridge, and writes the record. `busy`: pods hold on to the network.
-    pub(crate) fn settle(config: &RuntimeConfig, recorded: Option<Self>, busy: bool) -> Result<Self, OpenError> {
+    pub(crate) fn settle(
+        config: &RuntimeConfig,
+        recorded: Option<Self>,
+        busy: bool,
+    ) -> Result<Self, OpenError> {
         let _turn = lock()?;
-        let wanted = recorded.as_ref().map_or_else(|| preferred_window(&config.instance_id), |known| known.id_window);
+        let wanted = recorded
+            .as_ref()
+            .map_or_else(|| preferred_window(&config.instance_id), |known| known.id_window);
         let id_window = claim_window(wanted, &config.state_dir)?;
         let mut netlink = Netlink::open().map_err(OpenError::Network)?;
         let bridge = bridge_name(&config.instance_id);
@@ -95,7 +108,10 @@ impl Instance {
             fs::write(&staged, serde_json::to_vec(self)?)?;
             fs::rename(staged, &path)
         };
-        write().map_err(|source| OpenError::State { path: path.clone(), source })
+        write().map_err(|source| OpenError::State {
+            path: path.clone(),
+            source,
+        })
     }
 
     fn gateway(&self) -> Ipv4Addr {
@@ -109,7 +125,9 @@ impl Instance {
 
     fn window(&self) -> impl Iterator<Item = IdRange> {
         let first = IDS_FIRST + self.id_window * WINDOW_PODS * IdRange::LEN;
-        (0..WINDOW_PODS).map(move |pod| IdRange { base: first + pod * IdRange::LEN })
+        (0..WINDOW_PODS).map(move |pod| IdRange {
+            base: first + pod * IdRange::LEN,
+        })
     }
 
     /// Whether a host id is one of this instance's pods'.
@@ -118,12 +136,20 @@ impl Instance {
     }
 
     /// The next address after `last` that no pod has, going round: an address rests as long as it can.
-    pub(crate) fn free_address(&self, last: Option<Ipv4Addr>, used: impl Fn(Ipv4Addr) -> bool) -> Option<Ipv4Addr> {
+    pub(crate) fn free_address(
+        &self,
+        last: Option<Ipv4Addr>,
+        used: impl Fn(Ipv4Addr) -> bool,
+    ) -> Option<Ipv4Addr> {
         let (first, end) = (2u32, 0xfffe);
         let base = Ipv4Addr::new(10, self.network, 0, 0).to_bits();
-        let start = last.map_or(first, |last| (last.to_bits() & 0xffff) + 1).max(first);
+        let start = last
+            .map_or(first, |last| (last.to_bits() & 0xffff) + 1)
+            .max(first);
         let round = (start..=end).chain(first..start.min(end + 1));
-        round.map(|host| Ipv4Addr::from_bits(base | host)).find(|address| !used(*address))
+        round
+            .map(|host| Ipv4Addr::from_bits(base | host))
+            .find(|address| !used(*address))
     }
 
     pub(crate) fn network_record(&self, address: Ipv4Addr) -> NetworkRecord {
@@ -138,7 +164,11 @@ impl Instance {
 
     /// Makes the bridge again if somebody removed it.
     pub(crate) fn ensure_bridge(&self) -> io::Result<()> {
-        ensure_bridge(&mut Netlink::open()?, &bridge_name(&self.instance_id), self.gateway())
+        ensure_bridge(
+            &mut Netlink::open()?,
+            &bridge_name(&self.instance_id),
+            self.gateway(),
+        )
     }
 
     /// Gives the window back.
@@ -164,9 +194,10 @@ pub(crate) fn remove_links(id: &InstanceId) -> io::Result<()> {
     let mut netlink = Netlink::open()?;
     let prefix = format!("hv{id}");
     for link in netlink.links()? {
-        let pod = link.name.strip_prefix(&prefix).is_some_and(|rest| {
-            rest.len() == 4 && rest.bytes().all(|byte| byte.is_ascii_hexdigit())
-        });
+        let pod = link
+            .name
+            .strip_prefix(&prefix)
+            .is_some_and(|rest| rest.len() == 4 && rest.bytes().all(|byte| byte.is_ascii_hexdigit()));
         if pod || link.name == bridge_name(id) {
             netlink.remove_link(&link.name)?;
         }
@@ -179,16 +210,25 @@ fn lock() -> Result<File, OpenError> {
     let path = Path::new(AGREEMENT_DIR).join("lock");
     let take = || -> io::Result<File> {
         fs::create_dir_all(Path::new(AGREEMENT_DIR).join("ids"))?;
-        let file = File::options().create(true).truncate(false).write(true).open(&path)?;
+        let file = File::options()
+            .create(true)
+            .truncate(false)
+            .write(true)
+            .open(&path)?;
         rustix::fs::flock(&file, FlockOperation::LockExclusive)?;
         Ok(file)
     };
-    take().map_err(|source| OpenError::State { path: path.clone(), source })
+    take().map_err(|source| OpenError::State {
+        path: path.clone(),
+        source,
+    })
 }
 
 /// Spreads instances over the windows, so that they rarely ask for the same.
 fn preferred_window(id: &InstanceId) -> u32 {
-    let hash = id.as_str().bytes().fold(0x811c_9dc5u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));
+    let hash = id.as_str().bytes().fold(0x811c_9dc5u32, |hash, byte| {
+        (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193)
+    });
     hash % WINDOWS
 }
 
@@ -200,7 +240,10 @@ fn claim_path(window: u32) -> PathBuf {
 fn claim_window(wanted: u32, state_dir: &Path) -> Result<u32, OpenError> {
     for window in (0..WINDOWS).map(|step| (wanted + step) % WINDOWS) {
         let path = claim_path(window);
-        let failed = |source| OpenError::State { path: path.clone(), source };
+        let failed = |source| OpenError::State {
+            path: path.clone(),
+            source,
+        };
         match fs::read_link(&path) {
             Ok(owner) if owner == state_dir => return Ok(window),
             Ok(owner) if owner.join(INSTANCE_FILE).exists() => continue,
@@ -225,7 +268,10 @@ fn choose_network(netlink: &mut Netlink, bridge: &str, preferred: Option<u8>) ->
 }
 
 fn first_free_network(preferred: Option<u8>, taken: &[Network]) -> Option<u8> {
-    let candidate = |second: u8| Network { address: Ipv4Addr::new(10, second, 0, 0), prefix_len: PREFIX_LEN };
+    let candidate = |second: u8| Network {
+        address: Ipv4Addr::new(10, second, 0, 0),
+        prefix_len: PREFIX_LEN,
+    };
     preferred
         .into_iter()
         .chain(NETWORKS)
@@ -278,31 +324,54 @@ mod tests {
         let ip = |text: &str| text.parse::<Ipv4Addr>().expect("an address");
         let instance = instance();
         assert_eq!(instance.free_address(None, |_| false), Some(ip("10.88.0.2")));
-        assert_eq!(instance.free_address(Some(ip("10.88.0.2")), |_| false), Some(ip("10.88.0.3")));
-        assert_eq!(instance.free_address(Some(ip("10.88.255.254")), |_| false), Some(ip("10.88.0.2")));
+        assert_eq!(
+            instance.free_address(Some(ip("10.88.0.2")), |_| false),
+            Some(ip("10.88.0.3"))
+        );
+        assert_eq!(
+            instance.free_address(Some(ip("10.88.255.254")), |_| false),
+            Some(ip("10.88.0.2"))
+        );
         let taken = |address| address == ip("10.88.0.3");
-        assert_eq!(instance.free_address(Some(ip("10.88.0.2")), taken), Some(ip("10.88.0.4")));
+        assert_eq!(
+            instance.free_address(Some(ip("10.88.0.2")), taken),
+            Some(ip("10.88.0.4"))
+        );
         assert_eq!(instance.free_address(None, |_| true), None);
     }
 
     #[test]
     fn names_fit_into_15_characters() {
         let record = instance().network_record("10.88.255.254".parse().expect("an address"));
-        assert_eq!((record.bridge.as_str(), record.host_link.as_str()), ("hma1b2c3d40", "hva1b2c3d4fffe"));
+        assert_eq!(
+            (record.bridge.as_str(), record.host_link.as_str()),
+            ("hma1b2c3d40", "hva1b2c3d4fffe")
+        );
         assert!(record.bridge.len() <= 15 && record.host_link.len() <= 15);
     }
 
     #[test]
     fn the_first_network_without_overlap_is_chosen() {
-        let network = |address: &str, prefix_len| Network { address: address.parse().expect("ip"), prefix_len };
+        let network = |address: &str, prefix_len| Network {
+            address: address.parse().expect("ip"),
+            prefix_len,
+        };
         for (preferred, taken, chosen) in [
             (None, vec![], Some(88)),
-            (None, vec![network("10.88.7.0", 24), network("10.89.0.1", 32)], Some(90)),
+            (
+                None,
+                vec![network("10.88.7.0", 24), network("10.89.0.1", 32)],
+                Some(90),
+            ),
             (Some(93), vec![network("10.88.0.0", 16)], Some(93)),
             (Some(93), vec![network("10.92.0.0", 15)], Some(88)),
             (None, vec![network("10.0.0.0", 8)], None),
         ] {
-            assert_eq!(first_free_network(preferred, &taken), chosen, "{preferred:?} {taken:?}");
+            assert_eq!(
+                first_free_network(preferred, &taken),
+                chosen,
+                "{preferred:?} {taken:?}"
+            );
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::io;
 use std::net::Ipv4Addr;
 use std::path::Path;
 use std::sync::Arc;
@@ -35,15 +36,30 @@ impl Pod {
     /// What the pod's directory says, or `None` when it says nothing.
     pub(crate) fn read(dir: &Path) -> Option<Self> {
         let record: Option<SandboxRecord> = read_json(&dir.join(RECORD_FILE));
-        let ids = record.as_ref().map(|record| record.ids).or_else(|| read_json(&dir.join(IDS_FILE)))?;
-        let state = record.is_some().then(|| read_json(&dir.join(STATE_FILE))).flatten();
-        Some(Self { ids, record, state, attached: false, follower: None })
+        let ids = record
+            .as_ref()
+            .map(|record| record.ids)
+            .or_else(|| read_json(&dir.join(IDS_FILE)))?;
+        let state = record
+            .is_some()
+            .then(|| read_json(&dir.join(STATE_FILE)))
+            .flatten();
+        Some(Self {
+            ids,
+            record,
+            state,
+            attached: false,
+            follower: None,
+        })
     }
 
     fn sandbox(&self) -> Option<Sandbox> {
         let record = self.record.as_ref()?;
         let ready = self.attached && self.state.as_ref().is_some_and(|state| !state.stopped);
-        let mut containers = self.state.as_ref().map_or(Vec::new(), |state| state.containers.clone());
+        let mut containers = self
+            .state
+            .as_ref()
+            .map_or(Vec::new(), |state| state.containers.clone());
         containers.sort_by(|left, right| (&left.name, left.attempt).cmp(&(&right.name, right.attempt)));
         Some(Sandbox {
             pod_uid: record.config.pod_uid.clone(),
@@ -51,8 +67,15 @@ impl Pod {
             name: record.config.name.clone(),
             ip: record.network.address,
             ids: record.ids,
-            created_at: self.state.as_ref().map_or(SystemTime::UNIX_EPOCH, |state| state.created_at),
-            state: if ready { SandboxState::Ready } else { SandboxState::NotReady },
+            created_at: self
+                .state
+                .as_ref()
+                .map_or(SystemTime::UNIX_EPOCH, |state| state.created_at),
+            state: if ready {
+                SandboxState::Ready
+            } else {
+                SandboxState::NotReady
+            },
             containers,
         })
     }
@@ -109,23 +132,43 @@ impl Pods {
         self.tell(pod_uid, ended.into_iter().flatten());
     }
 
-    /// The shim is gone, and with it every process of the pod. Returns the state as it is now.
-    pub(crate) fn lost(&self, pod_uid: &str) -> Option<PodState> {
-        let (state, ended) = self.with_pod(pod_uid, |pod| {
+    /// The shim is gone, and with it every process of the pod. `keep` writes that down before anybody is told.
+    pub(crate) fn lost(
+        &self,
+        pod_uid: &str,
+        keep: impl FnOnce(&PodState) -> io::Result<()>,
+    ) -> io::Result<()> {
+        let found = self.with_pod(pod_uid, |pod| {
             pod.attached = false;
-            let state = pod.state.as_mut()?;
-            let known = state.containers.clone();
+            let mut state = pod.state.clone()?;
             state.containers.iter_mut().for_each(end_unknown);
-            let ended = newly_ended(&known, &state.containers);
-            Some((state.clone(), ended))
-        })??;
-        self.tell(pod_uid, ended);
-        let _ = self.events.send(Event::SandboxLost { pod_uid: pod_uid.to_owned() });
-        Some(state)
+            Some(state)
+        });
+        let kept = match found.flatten() {
+            Some(state) => {
+                let kept = keep(&state);
+                let news = self.with_pod(pod_uid, |pod| {
+                    let known = pod.state.take().map_or(Vec::new(), |state| state.containers);
+                    let news = newly_ended(&known, &state.containers);
+                    pod.state = Some(state);
+                    news
+                });
+                self.tell(pod_uid, news.into_iter().flatten());
+                kept
+            }
+            None => Ok(()),
+        };
+        let _ = self.events.send(Event::SandboxLost {
+            pod_uid: pod_uid.to_owned(),
+        });
+        kept
     }
 
     fn tell(&self, pod_uid: &str, ended: impl IntoIterator<Item = ContainerStatus>) {
-        for event in ended.into_iter().filter_map(|container| exited(pod_uid, container)) {
+        for event in ended
+            .into_iter()
+            .filter_map(|container| exited(pod_uid, container))
+        {
             // Nobody listens yet: whoever subscribes is told first what is on record.
             let _ = self.events.send(event);
         }
@@ -139,10 +182,15 @@ impl Pods {
         let receiver = self.events.subscribe();
         let mut already = std::collections::VecDeque::new();
         for (pod_uid, pod) in table.iter() {
-            let containers = pod.state.iter().flat_map(|state| state.containers.iter().cloned());
+            let containers = pod
+                .state
+                .iter()
+                .flat_map(|state| state.containers.iter().cloned());
             already.extend(containers.filter_map(|container| exited(pod_uid, container)));
             if pod.record.is_some() && !pod.attached {
-                already.push_back(Event::SandboxLost { pod_uid: pod_uid.clone() });
+                already.push_back(Event::SandboxLost {
+                    pod_uid: pod_uid.clone(),
+                });
             }
         }
         Events { already, receiver }
@@ -163,8 +211,12 @@ impl Pods {
         let runs = |container: &ContainerStatus| {
             container.name == name && matches!(container.state, ContainerState::Running { .. })
         };
-        self.with_pod(pod_uid, |pod| pod.state.as_ref().is_some_and(|state| state.containers.iter().any(runs)))
-            .unwrap_or(false)
+        self.with_pod(pod_uid, |pod| {
+            pod.state
+                .as_ref()
+                .is_some_and(|state| state.containers.iter().any(runs))
+        })
+        .unwrap_or(false)
     }
 
     pub(crate) fn uses_ids(&self, ids: IdRange) -> bool {
@@ -172,7 +224,11 @@ impl Pods {
     }
 
     pub(crate) fn uses_address(&self, address: Ipv4Addr) -> bool {
-        let taken = |pod: &Pod| pod.record.as_ref().is_some_and(|record| record.network.address == address);
+        let taken = |pod: &Pod| {
+            pod.record
+                .as_ref()
+                .is_some_and(|record| record.network.address == address)
+        };
         self.table.lock().values().any(taken)
     }
 }
@@ -191,9 +247,16 @@ fn newly_ended(known: &[ContainerStatus], now: &[ContainerStatus]) -> Vec<Contai
 }
 
 fn exited(pod_uid: &str, container: ContainerStatus) -> Option<Event> {
-    let ContainerState::Exited(exit) = container.state else { return None };
+    let ContainerState::Exited(exit) = container.state else {
+        return None;
+    };
     let (container, attempt) = (container.name, container.attempt);
-    Some(Event::ContainerExited(ContainerExited { pod_uid: pod_uid.to_owned(), container, attempt, exit }))
+    Some(Event::ContainerExited(ContainerExited {
+        pod_uid: pod_uid.to_owned(),
+        container,
+        attempt,
+        exit,
+    }))
 }
 
 /// Nobody saw how it ended: the kernel killed it with its shim.
@@ -253,7 +316,13 @@ mod tests {
     #[test]
     fn every_exit_is_told_once_and_again_to_who_comes_later() {
         let pods = Pods::new();
-        let pod = Pod { ids: IdRange { base: 0 }, record: None, state: None, attached: false, follower: None };
+        let pod = Pod {
+            ids: IdRange { base: 0 },
+            record: None,
+            state: None,
+            attached: false,
+            follower: None,
+        };
         pods.with(|table| table.insert("p".to_owned(), pod));
         let mut events = pods.events();
         pods.update("p", state(&[("web", 0, true)]));
@@ -263,7 +332,7 @@ mod tests {
         assert_eq!(told(&mut events), ["web/0"]);
         let mut later = pods.events();
         assert_eq!(told(&mut later), ["web/0"]);
-        pods.lost("p");
+        pods.lost("p", |_| Ok(())).expect("kept");
         assert_eq!(told(&mut events), ["web/1", "lost"]);
         assert_eq!(told(&mut later), ["web/1", "lost"]);
         assert!(!pods.is_running("p", "web"));

@@ -22,7 +22,11 @@ pub(crate) fn shim(program: &Path, pod_dir: &Path, record: &SandboxRecord) -> Re
     };
     let _ = std::fs::remove_file(pod_dir.join(STATE_FILE));
     super::write_json(&pod_dir.join(RECORD_FILE), record).map_err(files(RECORD_FILE))?;
-    let log = File::options().create(true).append(true).mode(0o600).open(pod_dir.join(SHIM_LOG_FILE));
+    let log = File::options()
+        .create(true)
+        .append(true)
+        .mode(0o600)
+        .open(pod_dir.join(SHIM_LOG_FILE));
     let log = log.map_err(files(SHIM_LOG_FILE))?;
     let mut child = Command::new(program)
         .args([SHIM_ARGUMENT, &record.instance_id, &record.config.pod_uid])
@@ -34,10 +38,9 @@ pub(crate) fn shim(program: &Path, pod_dir: &Path, record: &SandboxRecord) -> Re
         .spawn()
         .map_err(SandboxError::Spawn)?;
     let mut line = String::new();
-    let read = child
-        .stdout
-        .take()
-        .map_or(Ok(0), |stdout| BufReader::new(stdout.take(GREETING_BYTES_MAX)).read_line(&mut line));
+    let read = child.stdout.take().map_or(Ok(0), |stdout| {
+        BufReader::new(stdout.take(GREETING_BYTES_MAX)).read_line(&mut line)
+    });
     // It forks and ends at once.
     child.wait().and(read).map_err(SandboxError::Spawn)?;
     match serde_json::from_str(&line) {

@@ -26,7 +26,10 @@ pub(crate) fn pod_uid(uid: &str) -> Checked {
 pub(crate) fn sandbox(config: &SandboxConfig) -> Checked {
     pod_uid(&config.pod_uid)?;
     if config.hostname.is_empty() || config.hostname.len() > HOSTNAME_BYTES_MAX {
-        return Err(format!("host name {:?} must have 1 to {HOSTNAME_BYTES_MAX} bytes", config.hostname));
+        return Err(format!(
+            "host name {:?} must have 1 to {HOSTNAME_BYTES_MAX} bytes",
+            config.hostname
+        ));
     }
     Ok(())
 }
@@ -59,7 +62,9 @@ pub(crate) fn container(config: &ContainerConfig) -> Checked {
         }
     }
     let user = &config.user;
-    let mut ids = [user.uid, user.gid].into_iter().chain(user.supplementary_groups.iter().copied());
+    let mut ids = [user.uid, user.gid]
+        .into_iter()
+        .chain(user.supplementary_groups.iter().copied());
     if let Some(id) = ids.find(|id| *id >= IdRange::LEN) {
         return Err(format!("id {id} is above 65535, the last that a pod has"));
     }
@@ -71,13 +76,26 @@ pub(crate) fn container(config: &ContainerConfig) -> Checked {
     }
     let targets = config.mounts.iter().map(|mount| &mount.target);
     let links = config.links.iter().map(|(link, _)| link);
-    for path in targets.chain(&config.writable).chain(links).chain([&config.cwd, &config.log_path]) {
-        let up = path.components().any(|component| component == std::path::Component::ParentDir);
+    for path in targets
+        .chain(&config.writable)
+        .chain(links)
+        .chain([&config.cwd, &config.log_path])
+    {
+        let up = path
+            .components()
+            .any(|component| component == std::path::Component::ParentDir);
         if !path.is_absolute() || up {
-            return Err(format!("the path {:?} must be absolute and without ..", path.display().to_string()));
+            return Err(format!(
+                "the path {:?} must be absolute and without ..",
+                path.display().to_string()
+            ));
         }
     }
-    if let Some(root) = config.mounts.iter().find(|mount| mount.target.components().count() < 2) {
+    if let Some(root) = config
+        .mounts
+        .iter()
+        .find(|mount| mount.target.components().count() < 2)
+    {
         return Err(format!("{} cannot be mounted at /", root.source.display()));
     }
     Ok(())
@@ -89,7 +107,13 @@ mod tests {
 
     #[test]
     fn names_are_safe_as_path_segments() {
-        for (uid, valid) in [("8a7e-11", true), ("", false), ("..", false), ("a/b", false), (&"x".repeat(64), false)] {
+        for (uid, valid) in [
+            ("8a7e-11", true),
+            ("", false),
+            ("..", false),
+            ("a/b", false),
+            (&"x".repeat(64), false),
+        ] {
             assert_eq!(pod_uid(uid).is_ok(), valid, "{uid:?}");
         }
         for (name, valid) in [("web", true), ("_shim", false), ("A", false), (".", false)] {

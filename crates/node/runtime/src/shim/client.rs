@@ -81,12 +81,20 @@ impl Client {
 
     /// The next request, unless one is still being carried out.
     pub(crate) fn next_request(&mut self) -> io::Result<Option<Vec<u8>>> {
-        if self.mode == Mode::Idle { self.inbox.next_frame() } else { Ok(None) }
+        if self.mode == Mode::Idle {
+            self.inbox.next_frame()
+        } else {
+            Ok(None)
+        }
     }
 
     /// Queues a reply and sends what the socket takes.
     pub(crate) fn send(&mut self, reply: &impl Serialize, fds: Vec<OwnedFd>) -> io::Result<()> {
-        self.outbox.push_back(Outgoing { bytes: protocol::encode(reply)?, sent: 0, fds });
+        self.outbox.push_back(Outgoing {
+            bytes: protocol::encode(reply)?,
+            sent: 0,
+            fds,
+        });
         self.flush()
     }
 
@@ -110,7 +118,9 @@ impl Client {
 
     /// Sends what is left even if that blocks: the last reply before the shim ends.
     pub(crate) fn flush_blocking(&mut self) {
-        let _ = self.stream.set_write_timeout(Some(std::time::Duration::from_secs(1)));
+        let _ = self
+            .stream
+            .set_write_timeout(Some(std::time::Duration::from_secs(1)));
         let _ = self.stream.set_nonblocking(false).and_then(|()| self.flush());
     }
 }

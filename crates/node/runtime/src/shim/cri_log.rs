@@ -42,7 +42,10 @@ pub(crate) struct LineCutter {
 
 impl LineCutter {
     pub(crate) fn new(stream: Stream) -> Self {
-        Self { stream, pending: Vec::new() }
+        Self {
+            stream,
+            pending: Vec::new(),
+        }
     }
 
     /// Appends the log lines that these bytes complete to `out`.
@@ -73,7 +76,14 @@ impl LineCutter {
     }
 
     fn emit(&mut self, time: &str, tag: &str, tail: &[u8], out: &mut Vec<u8>) {
-        for part in [time.as_bytes(), b" ", self.stream.name().as_bytes(), b" ", tag.as_bytes(), b" "] {
+        for part in [
+            time.as_bytes(),
+            b" ",
+            self.stream.name().as_bytes(),
+            b" ",
+            tag.as_bytes(),
+            b" ",
+        ] {
             out.extend_from_slice(part);
         }
         out.extend_from_slice(&self.pending);
@@ -101,11 +111,21 @@ impl LogFile {
         }
         let file = Self::open_file(path)?;
         let written = file.metadata()?.len();
-        Ok(Self { path: path.to_owned(), file, written, limits })
+        Ok(Self {
+            path: path.to_owned(),
+            file,
+            written,
+            limits,
+        })
     }
 
     fn open_file(path: &Path) -> io::Result<File> {
-        OpenOptions::new().append(true).create(true).mode(0o640).custom_flags(libc::O_NOFOLLOW).open(path)
+        OpenOptions::new()
+            .append(true)
+            .create(true)
+            .mode(0o640)
+            .custom_flags(libc::O_NOFOLLOW)
+            .open(path)
     }
 
     /// Appends whole log lines. An error means that they are lost; the container goes on.
@@ -120,7 +140,10 @@ impl LogFile {
 
     /// `0.log` becomes `0.log.20260101-000000`, and the oldest go. A reader that follows finds the new file under the old name.
     fn rotate(&mut self) -> io::Result<()> {
-        let stamp: String = timestamp(SystemTime::now()).chars().filter(|char| !"-:".contains(*char)).collect();
+        let stamp: String = timestamp(SystemTime::now())
+            .chars()
+            .filter(|char| !"-:".contains(*char))
+            .collect();
         let mut rotated = self.path.clone().into_os_string();
         rotated.push(format!(".{}-{}", &stamp[..8], &stamp[9..15]));
         // Two rotations in one second share a name: the second waits, the file grows a little longer.
@@ -134,7 +157,10 @@ impl LogFile {
     }
 
     fn remove_oldest(&self) -> io::Result<()> {
-        let (Some(dir), Some(name)) = (self.path.parent(), self.path.file_name().and_then(|name| name.to_str())) else {
+        let (Some(dir), Some(name)) = (
+            self.path.parent(),
+            self.path.file_name().and_then(|name| name.to_str()),
+        ) else {
             return Ok(());
         };
         let mut rotated = Vec::new();
@@ -143,7 +169,12 @@ impl LogFile {
             let is_ours = entry
                 .file_name()
                 .to_str()
-                .and_then(|other| other.strip_prefix(name)?.strip_prefix('.').map(|rest| rest.len() == 15))
+                .and_then(|other| {
+                    other
+                        .strip_prefix(name)?
+                        .strip_prefix('.')
+                        .map(|rest| rest.len() == 15)
+                })
                 .unwrap_or(false);
             if is_ours {
                 rotated.push(entry.path());
@@ -195,7 +226,12 @@ mod tests {
         cutter.finish("T", &mut out);
         out.strip_suffix(b"\n").map_or(Vec::new(), |out| {
             out.split(|byte| *byte == b'\n')
-                .map(|line| (String::from_utf8_lossy(&line[..10]).into_owned(), line[11..].to_vec()))
+                .map(|line| {
+                    (
+                        String::from_utf8_lossy(&line[..10]).into_owned(),
+                        line[11..].to_vec(),
+                    )
+                })
                 .collect()
         })
     }
@@ -204,17 +240,30 @@ mod tests {
     fn lines_are_cut_as_containerd_cuts_them() {
         let full = vec![b'x'; LINE_BYTES_MAX];
         let lines = |chunks: &[&[u8]]| -> Vec<(String, usize)> {
-            cut(chunks).into_iter().map(|(head, body)| (head[9..].to_owned(), body.len())).collect()
+            cut(chunks)
+                .into_iter()
+                .map(|(head, body)| (head[9..].to_owned(), body.len()))
+                .collect()
         };
         let tagged = |expected: &[(&str, usize)]| -> Vec<(String, usize)> {
-            expected.iter().map(|(tag, length)| ((*tag).to_owned(), *length)).collect()
+            expected
+                .iter()
+                .map(|(tag, length)| ((*tag).to_owned(), *length))
+                .collect()
         };
         assert_eq!(lines(&[b"a\n\nbc\n"]), tagged(&[("F", 1), ("F", 0), ("F", 2)]));
         assert_eq!(lines(&[b"a", b"b", b"\n"]), tagged(&[("F", 2)]));
         assert_eq!(lines(&[b"no newline"]), tagged(&[("P", 10)]));
         assert_eq!(lines(&[&full, b"\n"]), tagged(&[("F", LINE_BYTES_MAX)]));
-        assert_eq!(lines(&[&full, b"y\n"]), tagged(&[("P", LINE_BYTES_MAX), ("F", 1)]));
-        assert_eq!(cut(&[b"\xff\x00\n"]), [("T stdout F".to_owned(), b"\xff\x00".to_vec())], "bytes stay bytes");
+        assert_eq!(
+            lines(&[&full, b"y\n"]),
+            tagged(&[("P", LINE_BYTES_MAX), ("F", 1)])
+        );
+        assert_eq!(
+            cut(&[b"\xff\x00\n"]),
+            [("T stdout F".to_owned(), b"\xff\x00".to_vec())],
+            "bytes stay bytes"
+        );
     }
 
     #[test]
@@ -229,13 +278,18 @@ mod tests {
         cutter.push(b"\n", "T", &mut out);
         let lines: Vec<&[u8]> = out.split_inclusive(|byte| *byte == b'\n').collect();
         assert_eq!(lines.len(), 10_490_000usize.div_ceil(LINE_BYTES_MAX));
-        assert!(lines[..lines.len() - 1].iter().all(|line| line.starts_with(b"T stderr P ")));
+        assert!(
+            lines[..lines.len() - 1]
+                .iter()
+                .all(|line| line.starts_with(b"T stderr P "))
+        );
         assert!(lines[lines.len() - 1].starts_with(b"T stderr F "));
     }
 
     proptest! {
         #[test]
-        fn nothing_is_lost_however_the_bytes_arrive(bytes in prop::collection::vec(prop_oneof![Just(b'\n'), any::<u8>()], 0..50_000), cut_at in 1usize..20_000) {
+        fn nothing_is_lost_however_the_bytes_arrive(bytes in prop::collection::vec(prop_oneof![Just(b'\n'), any::<u8>()], 0..300), repeat in 1usize..120, cut_at in 1usize..20_000) {
+            let bytes = bytes.repeat(repeat);
             let chunks: Vec<&[u8]> = bytes.chunks(cut_at).collect();
             let mut again = Vec::new();
             for (head, body) in cut(&chunks) {
@@ -265,7 +319,10 @@ mod tests {
     fn a_full_file_is_renamed_and_the_oldest_go() {
         let dir = tempfile::tempdir().expect("a temporary directory");
         let path = dir.path().join("pod/web/0.log");
-        let limits = LogLimits { max_bytes: 100, max_files: 2 };
+        let limits = LogLimits {
+            max_bytes: 100,
+            max_files: 2,
+        };
         let mut log = LogFile::open(&path, limits).expect("opened");
         for old in ["20250101-000000", "20250101-000001"] {
             fs::write(dir.path().join(format!("pod/web/0.log.{old}")), "old").expect("written");

@@ -48,7 +48,11 @@ impl Identity {
         if config.tty {
             default("TERM", "xterm");
         }
-        let capabilities = if config.privileged { Capabilities::ALL } else { config.capabilities };
+        let capabilities = if config.privileged {
+            Capabilities::ALL
+        } else {
+            config.capabilities
+        };
         Self {
             user: config.user.clone(),
             capabilities,
@@ -70,28 +74,35 @@ impl Identity {
 
     fn assume(&self, users: BorrowedFd<'_>, report: RawFd) -> Setup<Vec<CString>> {
         // Until the exec this is a copy of the shim. Nobody in the pod may trace it or look through its descriptors.
-        what(rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable), || {
-            "cannot become undumpable".to_owned()
-        })?;
+        what(
+            rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable),
+            || "cannot become undumpable".to_owned(),
+        )?;
         let env = self.environment()?;
-        what(rustix::thread::move_into_link_name_space(users, Some(LinkNameSpaceType::User)), || {
-            "cannot join the pod's user namespace".to_owned()
-        })?;
+        what(
+            rustix::thread::move_into_link_name_space(users, Some(LinkNameSpaceType::User)),
+            || "cannot join the pod's user namespace".to_owned(),
+        )?;
         self.drop_bounding_set()?;
         self.change_user()?;
         self.set_capabilities()?;
         // SAFETY: from here to the exec nothing but the report and the standard streams is used, and the process ends
         // by exec or _exit, so no owner drops a descriptor. Closed before chdir: a working directory must not lead
         // through one of the shim's.
-        what(unsafe { sys::close_all_but(&[0, 1, 2, report]) }, || "cannot close descriptors".to_owned())?;
+        what(unsafe { sys::close_all_but(&[0, 1, 2, report]) }, || {
+            "cannot close descriptors".to_owned()
+        })?;
         self.change_directory()?;
         if self.no_new_privileges {
-            what(rustix::thread::set_no_new_privs(true), || "cannot set no_new_privs".to_owned())?;
+            what(rustix::thread::set_no_new_privs(true), || {
+                "cannot set no_new_privs".to_owned()
+            })?;
         }
         // After the change of user, which clears it: if the shim dies, nobody keeps the pod's promises.
-        what(rustix::process::set_parent_process_death_signal(Some(Signal::KILL)), || {
-            "cannot tie the process to its shim".to_owned()
-        })?;
+        what(
+            rustix::process::set_parent_process_death_signal(Some(Signal::KILL)),
+            || "cannot tie the process to its shim".to_owned(),
+        )?;
         rustix::process::umask(Mode::from(0o022));
         sys::reset_signals();
         Ok(env)
@@ -101,7 +112,9 @@ impl Identity {
         for capability in 0..=CAPABILITY_MAX {
             let keep = self.capabilities.0 >> capability & 1 == 1;
             if !keep {
-                let known = what(sys::drop_bounding(capability), || "cannot drop a capability".to_owned())?;
+                let known = what(sys::drop_bounding(capability), || {
+                    "cannot drop a capability".to_owned()
+                })?;
                 if !known {
                     break;
                 }
@@ -112,24 +125,52 @@ impl Identity {
 
     fn change_user(&self) -> Setup<()> {
         let (uid, gid) = (Uid::from_raw(self.user.uid), Gid::from_raw(self.user.gid));
-        let groups: Vec<Gid> = self.user.supplementary_groups.iter().map(|group| Gid::from_raw(*group)).collect();
-        what(rustix::thread::set_thread_groups(&groups), || "cannot set the supplementary groups".to_owned())?;
-        what(rustix::thread::set_thread_res_gid(gid, gid, gid), || format!("cannot become group {}", gid.as_raw()))?;
-        what(rustix::thread::set_thread_res_uid(uid, uid, uid), || format!("cannot become user {}", uid.as_raw()))
+        // The primary group is among them, as containerd has it: else a file could be closed to it by giving it fewer rights
+        // than others.
+        let mut groups: Vec<Gid> = self
+            .user
+            .supplementary_groups
+            .iter()
+            .map(|group| Gid::from_raw(*group))
+            .collect();
+        if !groups.contains(&gid) {
+            groups.push(gid);
+        }
+        what(rustix::thread::set_thread_groups(&groups), || {
+            "cannot set the supplementary groups".to_owned()
+        })?;
+        what(rustix::thread::set_thread_res_gid(gid, gid, gid), || {
+            format!("cannot become group {}", gid.as_raw())
+        })?;
+        what(rustix::thread::set_thread_res_uid(uid, uid, uid), || {
+            format!("cannot become user {}", uid.as_raw())
+        })
     }
 
     /// The kernel clears them itself when a user other than 0 executes a program.
     fn set_capabilities(&self) -> Setup<()> {
-        let current = what(rustix::thread::capabilities(None), || "cannot read capabilities".to_owned())?;
+        let current = what(rustix::thread::capabilities(None), || {
+            "cannot read capabilities".to_owned()
+        })?;
         let set = CapabilitySet::from_bits_retain(self.capabilities.0) & current.permitted;
-        let sets = CapabilitySets { effective: set, permitted: set, inheritable: CapabilitySet::empty() };
-        what(rustix::thread::set_capabilities(None, sets), || "cannot set capabilities".to_owned())
+        let sets = CapabilitySets {
+            effective: set,
+            permitted: set,
+            inheritable: CapabilitySet::empty(),
+        };
+        what(rustix::thread::set_capabilities(None, sets), || {
+            "cannot set capabilities".to_owned()
+        })
     }
 
     fn change_directory(&self) -> Setup<()> {
         let shown = self.cwd.display();
-        what(rustix::process::chdir(&self.cwd), || format!("cannot change to the working directory {shown}"))?;
-        let here = what(rustix::process::getcwd(Vec::new()), || format!("cannot name the working directory {shown}"))?;
+        what(rustix::process::chdir(&self.cwd), || {
+            format!("cannot change to the working directory {shown}")
+        })?;
+        let here = what(rustix::process::getcwd(Vec::new()), || {
+            format!("cannot name the working directory {shown}")
+        })?;
         // The kernel writes "(unreachable)" before a place outside the root.
         if here.to_bytes().first() == Some(&b'/') {
             Ok(())
@@ -156,7 +197,9 @@ impl Identity {
 fn home_of(uid: u32) -> String {
     let read = || -> io::Result<Vec<u8>> {
         let mut text = Vec::new();
-        fs::File::open("/etc/passwd")?.take(PASSWD_BYTES_MAX).read_to_end(&mut text)?;
+        fs::File::open("/etc/passwd")?
+            .take(PASSWD_BYTES_MAX)
+            .read_to_end(&mut text)?;
         Ok(text)
     };
     let text = read().unwrap_or_default();
@@ -172,11 +215,18 @@ fn home_of(uid: u32) -> String {
 /// Finds the program as runc does (Go's `exec.LookPath`), in its words, and runs it.
 fn exec(argv: &[String], env: &[CString]) -> Refusal {
     let Some(program) = argv.first() else {
-        return Refusal::Invalid { message: "no command specified".to_owned() };
+        return Refusal::Invalid {
+            message: "no command specified".to_owned(),
+        };
     };
-    let Ok(arguments) = argv.iter().map(|argument| CString::new(argument.as_str())).collect::<Result<Vec<_>, _>>()
+    let Ok(arguments) = argv
+        .iter()
+        .map(|argument| CString::new(argument.as_str()))
+        .collect::<Result<Vec<_>, _>>()
     else {
-        return Refusal::Invalid { message: "an argument holds a zero byte".to_owned() };
+        return Refusal::Invalid {
+            message: "an argument holds a zero byte".to_owned(),
+        };
     };
     let path = match look_up(program, env) {
         Ok(path) => path,
@@ -186,12 +236,22 @@ fn exec(argv: &[String], env: &[CString]) -> Refusal {
         Ok(c_path) => sys::execute(&c_path, &arguments, env),
         Err(_) => io::Error::from_raw_os_error(libc::EINVAL),
     };
-    let exit_code = if error.kind() == io::ErrorKind::NotFound { 127 } else { 126 };
-    Refusal::Exec { message: format!("exec {}: {}", path.display(), go_text(&error)), exit_code }
+    let exit_code = if error.kind() == io::ErrorKind::NotFound {
+        127
+    } else {
+        126
+    };
+    Refusal::Exec {
+        message: format!("exec {}: {}", path.display(), go_text(&error)),
+        exit_code,
+    }
 }
 
 fn look_up(program: &str, env: &[CString]) -> Result<PathBuf, Refusal> {
-    let refuse = |text: &str, exit_code| Refusal::Exec { message: format!("exec: {program:?}: {text}"), exit_code };
+    let refuse = |text: &str, exit_code| Refusal::Exec {
+        message: format!("exec: {program:?}: {text}"),
+        exit_code,
+    };
     if program.contains('/') {
         let path = PathBuf::from(program);
         return match executable(&path) {
@@ -202,9 +262,16 @@ fn look_up(program: &str, env: &[CString]) -> Result<PathBuf, Refusal> {
             Err(error) => Err(refuse(&go_text(&error), 126)),
         };
     }
-    let path = env.iter().rev().find_map(|pair| pair.to_bytes().strip_prefix(b"PATH="));
+    let path = env
+        .iter()
+        .rev()
+        .find_map(|pair| pair.to_bytes().strip_prefix(b"PATH="));
     for dir in path.unwrap_or_default().split(|byte| *byte == b':') {
-        let dir = if dir.is_empty() { Path::new(".") } else { Path::new(OsStr::from_bytes(dir)) };
+        let dir = if dir.is_empty() {
+            Path::new(".")
+        } else {
+            Path::new(OsStr::from_bytes(dir))
+        };
         let candidate = dir.join(program);
         if !program.is_empty() && executable(&candidate).is_ok() {
             return Ok(candidate);
@@ -218,7 +285,12 @@ fn executable(path: &Path) -> io::Result<()> {
         return Err(io::Error::from_raw_os_error(libc::EISDIR));
     }
     let flags = rustix::fs::AtFlags::EACCESS;
-    Ok(rustix::fs::accessat(rustix::fs::CWD, path, rustix::fs::Access::EXEC_OK, flags)?)
+    Ok(rustix::fs::accessat(
+        rustix::fs::CWD,
+        path,
+        rustix::fs::Access::EXEC_OK,
+        flags,
+    )?)
 }
 
 /// The system's words without Rust's number behind them, lower-case as Go has them.
@@ -226,7 +298,9 @@ fn go_text(error: &io::Error) -> String {
     let text = error.to_string();
     let text = text.split(" (os error").next().unwrap_or_default();
     let mut letters = text.chars();
-    letters.next().map_or(String::new(), |first| first.to_lowercase().chain(letters).collect())
+    letters.next().map_or(String::new(), |first| {
+        first.to_lowercase().chain(letters).collect()
+    })
 }
 
 /// Makes three descriptors the standard streams, in a session of their own; with a terminal it is the session's.
@@ -239,10 +313,14 @@ pub(crate) fn take_streams(streams: [BorrowedFd<'_>; 3], controlling: bool) -> S
         moved.push(what(flags, || "cannot copy a stream".to_owned())?);
     }
     for (number, stream) in moved.iter().enumerate() {
-        what(sys::duplicate_onto(stream, number as RawFd), || "cannot connect a stream".to_owned())?;
+        what(sys::duplicate_onto(stream, number as RawFd), || {
+            "cannot connect a stream".to_owned()
+        })?;
     }
     if controlling {
-        what(rustix::process::ioctl_tiocsctty(moved[0].as_fd()), || "cannot take the terminal".to_owned())?;
+        what(rustix::process::ioctl_tiocsctty(moved[0].as_fd()), || {
+            "cannot take the terminal".to_owned()
+        })?;
     }
     Ok(())
 }
@@ -262,17 +340,34 @@ mod tests {
         let cases = [
             ("sh", Ok("/bin/sh")),
             ("/bin/sh", Ok("/bin/sh")),
-            ("no-such-program", Err((r#"exec: "no-such-program": executable file not found in $PATH"#, 127))),
-            ("/no/such", Err((r#"exec: "/no/such": stat /no/such: no such file or directory"#, 127))),
+            (
+                "no-such-program",
+                Err((
+                    r#"exec: "no-such-program": executable file not found in $PATH"#,
+                    127,
+                )),
+            ),
+            (
+                "/no/such",
+                Err((
+                    r#"exec: "/no/such": stat /no/such: no such file or directory"#,
+                    127,
+                )),
+            ),
             ("/etc", Err((r#"exec: "/etc": is a directory"#, 126))),
-            ("/etc/passwd", Err((r#"exec: "/etc/passwd": permission denied"#, 126))),
+            (
+                "/etc/passwd",
+                Err((r#"exec: "/etc/passwd": permission denied"#, 126)),
+            ),
             ("", Err((r#"exec: "": executable file not found in $PATH"#, 127))),
         ];
         for (program, expected) in cases {
-            let expected = expected.map(PathBuf::from).map_err(|(message, exit_code): (&str, i32)| Refusal::Exec {
-                message: message.to_owned(),
-                exit_code,
-            });
+            let expected = expected
+                .map(PathBuf::from)
+                .map_err(|(message, exit_code): (&str, i32)| Refusal::Exec {
+                    message: message.to_owned(),
+                    exit_code,
+                });
             assert_eq!(look_up(program, &env), expected, "{program:?}");
         }
     }

@@ -47,7 +47,10 @@ pub(crate) struct Launched {
 
 /// The readable ends of a process's output.
 pub(crate) enum Outputs {
-    Pipes { stdout: OwnedFd, stderr: OwnedFd },
+    Pipes {
+        stdout: OwnedFd,
+        stderr: OwnedFd,
+    },
     Terminal(OwnedFd),
     /// A command's streams belong to whoever asked for it.
     Elsewhere,
@@ -76,11 +79,23 @@ impl Place<'_> {
 }
 
 /// Starts a container: pid 1 of a new pid namespace, in a new mount namespace.
-pub(crate) fn container(place: &Place<'_>, config: &ContainerConfig, who: &Identity) -> Result<Launched, Refusal> {
+pub(crate) fn container(
+    place: &Place<'_>,
+    config: &ContainerConfig,
+    who: &Identity,
+) -> Result<Launched, Refusal> {
     let setup = |message| Refusal::Setup { message };
     let layer = protocol::layer_dir(&config.name, config.attempt);
-    let builder = || std::fs::DirBuilder::new().mode(0o700).recursive(true).create(&layer);
-    what(builder(), || format!("cannot make the layer directory {}", layer.display())).map_err(setup)?;
+    let builder = || {
+        std::fs::DirBuilder::new()
+            .mode(0o700)
+            .recursive(true)
+            .create(&layer)
+    };
+    what(builder(), || {
+        format!("cannot make the layer directory {}", layer.display())
+    })
+    .map_err(setup)?;
     let sources = Sources {
         mounts: rootfs::open_mounts(config, &place.namespaces.users).map_err(setup)?,
         shared_memory: place.namespaces.open_shared_memory().map_err(setup)?,
@@ -97,15 +112,21 @@ pub(crate) fn container(place: &Place<'_>, config: &ContainerConfig, who: &Ident
     let Cloned::Parent { pid, pidfd } = cloned else {
         run_child(&child_report, || {
             let prepare = || -> Setup<()> {
+                // The modes of what is made for the container are meant as they are written.
+                rustix::process::umask(Mode::empty());
                 place.namespaces.join()?;
-                what(rustix::process::chdir(&layer), || "cannot enter the layer directory".to_owned())?;
+                what(rustix::process::chdir(&layer), || {
+                    "cannot enter the layer directory".to_owned()
+                })?;
                 rootfs::enter(place.record, config, &sources, &hidden)?;
                 connect_streams(theirs, place.record.ids, who, None, &child_report)
             };
             match prepare() {
-                Ok(()) => {
-                    who.run(&config.argv, place.namespaces.users.as_fd(), identity::number(&child_report))
-                }
+                Ok(()) => who.run(
+                    &config.argv,
+                    place.namespaces.users.as_fd(),
+                    identity::number(&child_report),
+                ),
                 Err(message) => setup(message),
             }
         });
@@ -115,7 +136,11 @@ pub(crate) fn container(place: &Place<'_>, config: &ContainerConfig, who: &Ident
     let outputs = match (ours, terminal) {
         (Some((stdout, stderr)), _) => Outputs::Pipes { stdout, stderr },
         (None, Some(master)) => Outputs::Terminal(master),
-        (None, None) => return Err(Refusal::Setup { message: "the container sent no terminal".to_owned() }),
+        (None, None) => {
+            return Err(Refusal::Setup {
+                message: "the container sent no terminal".to_owned(),
+            });
+        }
     };
     Ok(Launched { pid, pidfd, outputs })
 }
@@ -142,7 +167,11 @@ pub(crate) fn command(
     } else {
         for stream in command.streams.iter().flatten() {
             // So that the command may open /dev/stdout. Sockets and files of a test refuse, which is fine.
-            let _ = rustix::fs::fchown(stream, Some(rustix::fs::Uid::from_raw(place.record.ids.base + who.user.uid)), None);
+            let _ = rustix::fs::fchown(
+                stream,
+                Some(rustix::fs::Uid::from_raw(place.record.ids.base + who.user.uid)),
+                None,
+            );
         }
         let null = || open_null().map_err(setup);
         let [stdin, stdout, stderr] = command.streams;
@@ -155,10 +184,10 @@ pub(crate) fn command(
     let (report, child_report) = report_pair().map_err(setup)?;
     let cloned = place
         .namespaces
-        .with_pids_of(container, || sys::clone_process(0, cgroup.as_ref().map(AsFd::as_fd)));
+        .clone_beside(container, cgroup.as_ref().map(AsFd::as_fd));
     let cloned = cloned.map_err(|error| match error.raw_os_error() {
         // Its pid namespace takes no one any more.
-        Some(libc::ENOMEM | libc::ESRCH | libc::EINVAL) => Refusal::NotRunning,
+        Some(libc::ENOMEM | libc::ESRCH) => Refusal::NotRunning,
         _ => setup(format!("cannot start a process: {error}")),
     })?;
     let Cloned::Parent { pid, pidfd } = cloned else {
@@ -168,18 +197,22 @@ pub(crate) fn command(
                     | ThreadNameSpaceType::NETWORK
                     | ThreadNameSpaceType::INTER_PROCESS_COMMUNICATION
                     | ThreadNameSpaceType::HOST_NAME_AND_NIS_DOMAIN_NAME;
-                what(rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable), || {
-                    "cannot become undumpable".to_owned()
-                })?;
-                what(rustix::thread::move_into_thread_name_spaces(container.as_fd(), spaces), || {
-                    "cannot join the container".to_owned()
-                })?;
+                what(
+                    rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable),
+                    || "cannot become undumpable".to_owned(),
+                )?;
+                what(
+                    rustix::thread::move_into_thread_name_spaces(container.as_fd(), spaces),
+                    || "cannot join the container".to_owned(),
+                )?;
                 connect_streams(streams, place.record.ids, who, command.size, &child_report)
             };
             match prepare() {
-                Ok(()) => {
-                    who.run(command.argv, place.namespaces.users.as_fd(), identity::number(&child_report))
-                }
+                Ok(()) => who.run(
+                    command.argv,
+                    place.namespaces.users.as_fd(),
+                    identity::number(&child_report),
+                ),
                 Err(message) => setup(message),
             }
         });
@@ -191,8 +224,9 @@ pub(crate) fn command(
 
 /// The child's whole life. A panic must not unwind into the shim's loop, of which this process is a copy.
 fn run_child(report: &OwnedFd, child: impl FnOnce() -> Refusal) -> ! {
-    let refusal = catch_unwind(AssertUnwindSafe(child))
-        .unwrap_or_else(|_| Refusal::Setup { message: "the start of the process panicked".to_owned() });
+    let refusal = catch_unwind(AssertUnwindSafe(child)).unwrap_or_else(|_| Refusal::Setup {
+        message: "the start of the process panicked".to_owned(),
+    });
     let mut bytes = serde_json::to_vec(&refusal).unwrap_or_default();
     if bytes.len() > REPORT_BYTES_MAX {
         let message = "the reason is too long to tell".to_owned();
@@ -226,20 +260,36 @@ fn connect_streams(
 }
 
 /// Opens a terminal of the container's own devpts, sends its master to the shim, and returns its other end.
-fn open_terminal(ids: IdRange, who: &Identity, size: Option<TerminalSize>, report: &OwnedFd) -> Setup<OwnedFd> {
+fn open_terminal(
+    ids: IdRange,
+    who: &Identity,
+    size: Option<TerminalSize>,
+    report: &OwnedFd,
+) -> Setup<OwnedFd> {
     let failed = || "cannot open a terminal".to_owned();
     let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC;
     let master = what(rustix::fs::open("/dev/pts/ptmx", flags, Mode::empty()), failed)?;
     what(rustix::pty::unlockpt(&master), failed)?;
-    let slave = rustix::pty::ioctl_tiocgptpeer(&master, OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC);
+    let slave = rustix::pty::ioctl_tiocgptpeer(
+        &master,
+        OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC,
+    );
     let slave = what(slave, failed)?;
     let owner = rustix::fs::Uid::from_raw(ids.base + who.user.uid);
     what(rustix::fs::fchown(&slave, Some(owner), None), failed)?;
     if let Some(size) = size {
-        let size = rustix::termios::Winsize { ws_row: size.rows, ws_col: size.columns, ws_xpixel: 0, ws_ypixel: 0 };
+        let size = rustix::termios::Winsize {
+            ws_row: size.rows,
+            ws_col: size.columns,
+            ws_xpixel: 0,
+            ws_ypixel: 0,
+        };
         what(rustix::termios::tcsetwinsize(&master, size), failed)?;
     }
-    what(protocol::send_with_fds(report, TERMINAL_REPORT, &[master.as_fd()]), failed)?;
+    what(
+        protocol::send_with_fds(report, TERMINAL_REPORT, &[master.as_fd()]),
+        failed,
+    )?;
     Ok(slave)
 }
 
@@ -254,12 +304,18 @@ fn pipes(tty: bool, owner: u32) -> Setup<(Option<(OwnedFd, OwnedFd)>, ChildStrea
         // Only our end: the process gets the blocking pipe it expects.
         what(rustix::io::ioctl_fionbio(&read, true), failed)?;
         // So that the process may open /dev/stdout.
-        what(rustix::fs::fchown(&write, Some(rustix::fs::Uid::from_raw(owner)), None), failed)?;
+        what(
+            rustix::fs::fchown(&write, Some(rustix::fs::Uid::from_raw(owner)), None),
+            failed,
+        )?;
         Ok((read, write))
     };
     let (stdout, child_stdout) = pipe()?;
     let (stderr, child_stderr) = pipe()?;
-    Ok((Some((stdout, stderr)), ChildStreams::Given([open_null()?, child_stdout, child_stderr])))
+    Ok((
+        Some((stdout, stderr)),
+        ChildStreams::Given([open_null()?, child_stdout, child_stderr]),
+    ))
 }
 
 fn open_null() -> Setup<OwnedFd> {
@@ -268,7 +324,12 @@ fn open_null() -> Setup<OwnedFd> {
 }
 
 fn report_pair() -> Setup<(OwnedFd, OwnedFd)> {
-    let pair = rustix::net::socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None);
+    let pair = rustix::net::socketpair(
+        AddressFamily::UNIX,
+        SocketType::SEQPACKET,
+        SocketFlags::CLOEXEC,
+        None,
+    );
     what(pair, || "cannot make a socket pair".to_owned())
 }
 
@@ -279,9 +340,17 @@ fn await_exec(report: &OwnedFd, process: &OwnedFd) -> Result<Option<OwnedFd>, Re
     let mut bytes = vec![0; REPORT_BYTES_MAX];
     let outcome = loop {
         let left = deadline.saturating_duration_since(Instant::now());
-        let timeout = Timespec { tv_sec: left.as_secs() as i64, tv_nsec: left.subsec_nanos().into() };
+        let timeout = Timespec {
+            tv_sec: left.as_secs() as i64,
+            tv_nsec: left.subsec_nanos().into(),
+        };
         match rustix::event::poll(&mut [PollFd::new(report, PollFlags::IN)], Some(&timeout)) {
-            Ok(0) => break Err(format!("the start took longer than {} s", START_PATIENCE.as_secs())),
+            Ok(0) => {
+                break Err(format!(
+                    "the start took longer than {} s",
+                    START_PATIENCE.as_secs()
+                ));
+            }
             Err(rustix::io::Errno::INTR) => continue,
             Err(error) => break Err(format!("cannot wait for the process: {error}")),
             Ok(_) => {}
@@ -291,7 +360,9 @@ fn await_exec(report: &OwnedFd, process: &OwnedFd) -> Result<Option<OwnedFd>, Re
             Ok(length) if &bytes[..length] == TERMINAL_REPORT => {}
             Ok(length) => {
                 let told = serde_json::from_slice(&bytes[..length]);
-                return Err(told.unwrap_or(Refusal::Setup { message: "the process sent nonsense".to_owned() }));
+                return Err(told.unwrap_or(Refusal::Setup {
+                    message: "the process sent nonsense".to_owned(),
+                }));
             }
             Err(error) => break Err(format!("cannot hear from the process: {error}")),
         }

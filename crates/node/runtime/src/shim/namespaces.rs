@@ -5,13 +5,13 @@
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 use rustix::fs::{CWD, Mode, OFlags};
 use rustix::mount::{MountPropagationFlags, OpenTreeFlags, UnmountFlags};
-use rustix::thread::{LinkNameSpaceType, UnshareFlags};
+use rustix::thread::{LinkNameSpaceType, ThreadNameSpaceType, UnshareFlags};
 
 use super::rootfs::{Setup, attach, filesystem, what};
 use crate::config::IdRange;
@@ -42,7 +42,9 @@ impl Namespaces {
     /// Makes them, connects the network, and leaves no process behind.
     pub(crate) fn create(record: &SandboxRecord) -> Setup<Self> {
         let (mut ours, theirs) = what(UnixStream::pair(), || "cannot make a socket pair".to_owned())?;
-        what(ours.set_read_timeout(Some(PATIENCE)), || "cannot limit a wait".to_owned())?;
+        what(ours.set_read_timeout(Some(PATIENCE)), || {
+            "cannot limit a wait".to_owned()
+        })?;
         let cloned = what(sys::clone_process(0, None), || "cannot start a helper".to_owned())?;
         let Cloned::Parent { pid, pidfd } = cloned else {
             drop(ours);
@@ -56,7 +58,10 @@ impl Namespaces {
             let _ = sys::signal_process(&pidfd, libc::SIGKILL);
         }
         drop(ours);
-        let _ = rustix::process::waitpid(rustix::process::Pid::from_raw(pid), rustix::process::WaitOptions::empty());
+        let _ = rustix::process::waitpid(
+            rustix::process::Pid::from_raw(pid),
+            rustix::process::WaitOptions::empty(),
+        );
         made
     }
 
@@ -67,9 +72,10 @@ impl Namespaces {
         hear(channel)?;
         let open = |what_for: &str, pid: &str| {
             let flags = OFlags::RDONLY | OFlags::CLOEXEC;
-            what(rustix::fs::open(format!("/proc/{pid}/ns/{what_for}"), flags, Mode::empty()), || {
-                format!("cannot open the {what_for} namespace")
-            })
+            what(
+                rustix::fs::open(format!("/proc/{pid}/ns/{what_for}"), flags, Mode::empty()),
+                || format!("cannot open the {what_for} namespace"),
+            )
         };
         let pid = helper.to_string();
         let namespaces = Self {
@@ -94,9 +100,10 @@ impl Namespaces {
             (&self.ipc, LinkNameSpaceType::InterProcessCommunication),
             (&self.uts, LinkNameSpaceType::HostNameAndNISDomainName),
         ] {
-            what(rustix::thread::move_into_link_name_space(fd.as_fd(), Some(kind)), || {
-                format!("cannot join the pod's {kind:?} namespace")
-            })?;
+            what(
+                rustix::thread::move_into_link_name_space(fd.as_fd(), Some(kind)),
+                || format!("cannot join the pod's {kind:?} namespace"),
+            )?;
         }
         Ok(())
     }
@@ -104,30 +111,46 @@ impl Namespaces {
     /// A mount of the pod's `/dev/shm`, to attach elsewhere.
     pub(crate) fn open_shared_memory(&self) -> Setup<OwnedFd> {
         let enter = |fd: &OwnedFd| {
-            what(rustix::thread::move_into_link_name_space(fd.as_fd(), Some(LinkNameSpaceType::Mount)), || {
-                "cannot enter a mount namespace".to_owned()
-            })
+            what(
+                rustix::thread::move_into_link_name_space(fd.as_fd(), Some(LinkNameSpaceType::Mount)),
+                || "cannot enter a mount namespace".to_owned(),
+            )
         };
-        let here = what(rustix::fs::open(".", OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty()), || {
-            "cannot open the working directory".to_owned()
-        })?;
+        let here = what(
+            rustix::fs::open(
+                ".",
+                OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC,
+                Mode::empty(),
+            ),
+            || "cannot open the working directory".to_owned(),
+        )?;
         enter(&self.shared_memory)?;
         let flags = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC;
         let tree = rustix::mount::open_tree(CWD, "/", flags);
         enter(&self.host_mounts)?;
-        what(rustix::process::fchdir(&here), || "cannot return to the working directory".to_owned())?;
+        what(rustix::process::fchdir(&here), || {
+            "cannot return to the working directory".to_owned()
+        })?;
         what(tree, || "cannot open the pod's shared memory".to_owned())
     }
 
-    /// Runs `action` with children going into the pid namespace of a process.
-    pub(crate) fn with_pids_of<T>(&self, process: &OwnedFd, action: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
-        rustix::thread::move_into_thread_name_spaces(
-            process.as_fd(),
-            rustix::thread::ThreadNameSpaceType::PROCESS_ID,
+    /// Forks into the pid namespace of a process.
+    pub(crate) fn clone_beside(
+        &self,
+        process: &OwnedFd,
+        cgroup: Option<BorrowedFd<'_>>,
+    ) -> io::Result<Cloned> {
+        rustix::thread::move_into_thread_name_spaces(process.as_fd(), ThreadNameSpaceType::PROCESS_ID)?;
+        let cloned = sys::clone_process(0, cgroup);
+        // The child has nowhere to return to, and must not come back from here with an error.
+        if matches!(cloned, Ok(Cloned::Child)) {
+            return cloned;
+        }
+        rustix::thread::move_into_link_name_space(
+            self.host_pids.as_fd(),
+            Some(LinkNameSpaceType::ProcessID),
         )?;
-        let result = action();
-        rustix::thread::move_into_link_name_space(self.host_pids.as_fd(), Some(LinkNameSpaceType::ProcessID))?;
-        result
+        cloned
     }
 }
 
@@ -147,8 +170,14 @@ fn make(record: &SandboxRecord, channel: &mut UnixStream) -> Setup<()> {
     unshare(UnshareFlags::NEWUSER, "user")?;
     tell(channel)?;
     hear(channel)?;
-    unshare(UnshareFlags::NEWNET | UnshareFlags::NEWIPC | UnshareFlags::NEWUTS, "network")?;
-    what(rustix::system::sethostname(record.config.hostname.as_bytes()), || "cannot set the host name".to_owned())?;
+    unshare(
+        UnshareFlags::NEWNET | UnshareFlags::NEWIPC | UnshareFlags::NEWUTS,
+        "network",
+    )?;
+    what(
+        rustix::system::sethostname(record.config.hostname.as_bytes()),
+        || "cannot set the host name".to_owned(),
+    )?;
     tell(channel)?;
     hear(channel)?;
     configure(&record.network, &proc)?;
@@ -157,7 +186,9 @@ fn make(record: &SandboxRecord, channel: &mut UnixStream) -> Setup<()> {
 
 fn unshare(flags: UnshareFlags, name: &str) -> Setup<()> {
     // SAFETY: descriptors stay shared with nobody: this process has one thread, and FILES is not among the flags.
-    what(unsafe { rustix::thread::unshare_unsafe(flags) }, || format!("cannot make a {name} namespace"))
+    what(unsafe { rustix::thread::unshare_unsafe(flags) }, || {
+        format!("cannot make a {name} namespace")
+    })
 }
 
 /// A mount namespace whose root is the pod's `/dev/shm`. It belongs to the host's root and holds no other mount. Returns
@@ -165,10 +196,18 @@ fn unshare(flags: UnshareFlags, name: &str) -> Setup<()> {
 fn shared_memory(ids: IdRange) -> Setup<OwnedFd> {
     unshare(UnshareFlags::NEWNS, "mount")?;
     let failed = || "cannot make the pod's shared memory".to_owned();
-    what(rustix::mount::mount_change("/", MountPropagationFlags::REC | MountPropagationFlags::PRIVATE), failed)?;
+    what(
+        rustix::mount::mount_change("/", MountPropagationFlags::REC | MountPropagationFlags::PRIVATE),
+        failed,
+    )?;
     let owner = ids.base.to_string();
     // 64 MiB as containerd has it.
-    let options = [("mode", "1777"), ("size", "64m"), ("uid", owner.as_str()), ("gid", owner.as_str())];
+    let options = [
+        ("mode", "1777"),
+        ("size", "64m"),
+        ("uid", owner.as_str()),
+        ("gid", owner.as_str()),
+    ];
     let attributes = libc::MOUNT_ATTR_NOSUID | libc::MOUNT_ATTR_NODEV | libc::MOUNT_ATTR_NOEXEC;
     let memory = filesystem("tmpfs", &options, attributes)?;
     attach(&memory, CWD, ".")?;
@@ -185,7 +224,9 @@ fn shared_memory(ids: IdRange) -> Setup<OwnedFd> {
 fn write_id_maps(pid: i32, ids: IdRange) -> Setup<()> {
     for file in ["uid_map", "gid_map"] {
         let map = format!("0 {} {}\n", ids.base, IdRange::LEN);
-        what(fs::write(format!("/proc/{pid}/{file}"), map), || format!("cannot write the pod's {file}"))?;
+        what(fs::write(format!("/proc/{pid}/{file}"), map), || {
+            format!("cannot write the pod's {file}")
+        })?;
     }
     Ok(())
 }
@@ -196,7 +237,10 @@ fn connect(network: &NetworkRecord, helper: i32) -> Setup<()> {
     let mut netlink = what(Netlink::open(), failed)?;
     let bridge = what(netlink.index_of(&network.bridge), failed)?;
     what(netlink.remove_link(&network.host_link), failed)?;
-    what(netlink.add_veth(&network.host_link, bridge, "eth0", helper as u32), failed)
+    what(
+        netlink.add_veth(&network.host_link, bridge, "eth0", helper as u32),
+        failed,
+    )
 }
 
 /// From the pod's side: loopback, address, route.
@@ -206,7 +250,10 @@ fn configure(network: &NetworkRecord, proc: &OwnedFd) -> Setup<()> {
     let loopback = what(netlink.index_of("lo"), failed)?;
     what(netlink.set_up(loopback), failed)?;
     let link = what(netlink.index_of("eth0"), failed)?;
-    what(netlink.add_address(link, network.address, network.prefix_len), failed)?;
+    what(
+        netlink.add_address(link, network.address, network.prefix_len),
+        failed,
+    )?;
     what(netlink.set_up(link), failed)?;
     what(netlink.add_default_route(network.gateway), failed)?;
     // As containerd sets it (`enable_unprivileged_ports`): a user other than 0 may serve port 80.
@@ -217,7 +264,9 @@ fn configure(network: &NetworkRecord, proc: &OwnedFd) -> Setup<()> {
 }
 
 fn tell(channel: &mut UnixStream) -> Setup<()> {
-    what(channel.write_all(STEP), || "the other side of the setup is gone".to_owned())
+    what(channel.write_all(STEP), || {
+        "the other side of the setup is gone".to_owned()
+    })
 }
 
 /// Waits for the other side's step; anything else is its last words.

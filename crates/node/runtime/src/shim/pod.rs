@@ -106,7 +106,9 @@ impl Pod {
         signals: OwnedFd,
     ) -> Setup<Self> {
         let pid = std::process::id() as i32;
-        let start_ticks = what(sys::start_ticks(pid), || "cannot read the shim's start time".to_owned())?;
+        let start_ticks = what(sys::start_ticks(pid), || {
+            "cannot read the shim's start time".to_owned()
+        })?;
         let pod = Self {
             record,
             pod_dir,
@@ -152,32 +154,52 @@ impl Pod {
 
     fn wait(&self) -> io::Result<Vec<Token>> {
         let mut tokens = vec![Token::Listener, Token::Signals];
-        let mut polls =
-            vec![PollFd::new(&self.listener, PollFlags::IN), PollFd::new(&self.signals, PollFlags::IN)];
+        let mut polls = vec![
+            PollFd::new(&self.listener, PollFlags::IN),
+            PollFd::new(&self.signals, PollFlags::IN),
+        ];
         for (id, client) in &self.clients {
-            let flags = if client.has_output() { PollFlags::IN | PollFlags::OUT } else { PollFlags::IN };
+            let flags = if client.has_output() {
+                PollFlags::IN | PollFlags::OUT
+            } else {
+                PollFlags::IN
+            };
             tokens.push(Token::Client(*id));
             polls.push(PollFd::new(client, flags));
         }
         for (index, container) in self.containers.iter().enumerate() {
-            for (number, output) in container.running.iter().flat_map(|running| running.outputs.iter().enumerate()) {
+            for (number, output) in container
+                .running
+                .iter()
+                .flat_map(|running| running.outputs.iter().enumerate())
+            {
                 if !output.ended {
                     tokens.push(Token::Output(index, number));
                     polls.push(PollFd::new(&output.fd, PollFlags::IN));
                 }
             }
         }
-        let deadline = self.containers.iter().filter_map(|container| container.running.as_ref()?.kill_at).min();
+        let deadline = self
+            .containers
+            .iter()
+            .filter_map(|container| container.running.as_ref()?.kill_at)
+            .min();
         let timeout = deadline.map(|deadline| {
             let left = deadline.saturating_duration_since(Instant::now());
-            Timespec { tv_sec: left.as_secs() as i64, tv_nsec: left.subsec_nanos().into() }
+            Timespec {
+                tv_sec: left.as_secs() as i64,
+                tv_nsec: left.subsec_nanos().into(),
+            }
         });
         match rustix::event::poll(&mut polls, timeout.as_ref()) {
             Ok(_) => {}
             Err(rustix::io::Errno::INTR) => return Ok(Vec::new()),
             Err(error) => return Err(error.into()),
         }
-        let answered = polls.iter().zip(tokens).filter(|(poll, _)| !poll.revents().is_empty());
+        let answered = polls
+            .iter()
+            .zip(tokens)
+            .filter(|(poll, _)| !poll.revents().is_empty());
         Ok(answered.map(|(_, token)| token).collect())
     }
 
@@ -193,10 +215,14 @@ impl Pod {
     }
 
     fn serve_client(&mut self, id: u64) {
-        let Some(client) = self.clients.get_mut(&id) else { return };
+        let Some(client) = self.clients.get_mut(&id) else {
+            return;
+        };
         let mut open = client.flush().and_then(|()| client.read()).is_ok();
         while open {
-            let Some(client) = self.clients.get_mut(&id) else { return };
+            let Some(client) = self.clients.get_mut(&id) else {
+                return;
+            };
             let frame = match client.next_request() {
                 Ok(Some(frame)) => frame,
                 Ok(None) => break,
@@ -225,15 +251,27 @@ impl Pod {
 
     fn carry_out(&mut self, id: u64, frame: &[u8], fds: Vec<OwnedFd>) -> io::Result<()> {
         let Ok(request) = protocol::decode::<Request>(frame) else {
-            return self.reply(id, &Reply::Refused { refusal: Refusal::Unsupported }, Vec::new());
+            return self.reply(
+                id,
+                &Reply::Refused {
+                    refusal: Refusal::Unsupported,
+                },
+                Vec::new(),
+            );
         };
         let outcome = match request.call {
             Call::Start { container } => {
-                let outcome = self.start(*container).map(|container| Some(Reply::Started { container }));
+                let outcome = self
+                    .start(*container)
+                    .map(|container| Some(Reply::Started { container }));
                 sys::trim_memory();
                 outcome
             }
-            Call::Stop { name, signal, grace_ms } => self.stop(id, &name, signal, Duration::from_millis(grace_ms)),
+            Call::Stop {
+                name,
+                signal,
+                grace_ms,
+            } => self.stop(id, &name, signal, Duration::from_millis(grace_ms)),
             Call::Remove { name, attempt } => self.remove(&name, attempt).map(|()| Some(Reply::Done)),
             Call::Exec(call) => return self.exec(id, call, fds),
             Call::Watch => {
@@ -258,7 +296,9 @@ impl Pod {
     }
 
     fn reply(&mut self, id: u64, reply: &Reply, fds: Vec<OwnedFd>) -> io::Result<()> {
-        self.clients.get_mut(&id).map_or(Ok(()), |client| client.send(reply, fds))
+        self.clients
+            .get_mut(&id)
+            .map_or(Ok(()), |client| client.send(reply, fds))
     }
 
     fn set_mode(&mut self, id: u64, mode: Mode) {
@@ -293,7 +333,10 @@ impl Pod {
         let launched = launch::container(&self.place(cgroup.clone()), &config, &identity)?;
         let outputs = match launched.outputs {
             Outputs::Pipes { stdout, stderr } => {
-                vec![Output::new(stdout, Stream::Stdout), Output::new(stderr, Stream::Stderr)]
+                vec![
+                    Output::new(stdout, Stream::Stdout),
+                    Output::new(stderr, Stream::Stderr),
+                ]
             }
             Outputs::Terminal(master) => {
                 let _ = rustix::io::ioctl_fionbio(&master, true);
@@ -302,8 +345,15 @@ impl Pod {
             Outputs::Elsewhere => Vec::new(),
         };
         let started_at = SystemTime::now();
-        let state = ContainerState::Running { pid: launched.pid, started_at };
-        let status = ContainerStatus { name: config.name, attempt: config.attempt, state };
+        let state = ContainerState::Running {
+            pid: launched.pid,
+            started_at,
+        };
+        let status = ContainerStatus {
+            name: config.name,
+            attempt: config.attempt,
+            state,
+        };
         let running = Running {
             pid: launched.pid,
             pidfd: launched.pidfd,
@@ -315,13 +365,21 @@ impl Pod {
             kill_at: None,
             cgroup,
         };
-        self.containers.push(Container { status: status.clone(), running: Some(running) });
+        self.containers.push(Container {
+            status: status.clone(),
+            running: Some(running),
+        });
         self.changed();
         Ok(status)
     }
 
     fn place(&self, cgroup: Option<PathBuf>) -> Place<'_> {
-        Place { record: &self.record, namespaces: &self.namespaces, pod_dir: &self.pod_dir, cgroup }
+        Place {
+            record: &self.record,
+            namespaces: &self.namespaces,
+            pod_dir: &self.pod_dir,
+            cgroup,
+        }
     }
 
     fn container_cgroup(&self, name: &str) -> Option<PathBuf> {
@@ -336,22 +394,36 @@ impl Pod {
     }
 
     fn stop(&mut self, id: u64, name: &str, signal: i32, grace: Duration) -> Result<Option<Reply>, Refusal> {
-        let Some((attempt, running)) = self.running(name) else { return Ok(Some(Reply::Done)) };
+        let Some((attempt, running)) = self.running(name) else {
+            return Ok(Some(Reply::Done));
+        };
         if !(1..=64).contains(&signal) {
-            return Err(Refusal::Invalid { message: format!("{signal} is no signal") });
+            return Err(Refusal::Invalid {
+                message: format!("{signal} is no signal"),
+            });
         }
         let grace = grace.min(GRACE_MAX);
         let signal = if grace.is_zero() { libc::SIGKILL } else { signal };
         let _ = sys::signal_process(&running.pidfd, signal);
         let deadline = Instant::now() + grace;
         running.kill_at = Some(running.kill_at.map_or(deadline, |earlier| earlier.min(deadline)));
-        self.set_mode(id, Mode::Stopping { name: name.to_owned(), attempt });
+        self.set_mode(
+            id,
+            Mode::Stopping {
+                name: name.to_owned(),
+                attempt,
+            },
+        );
         Ok(None)
     }
 
     fn kill_overdue(&mut self) {
         let now = Instant::now();
-        for running in self.containers.iter_mut().filter_map(|container| container.running.as_mut()) {
+        for running in self
+            .containers
+            .iter_mut()
+            .filter_map(|container| container.running.as_mut())
+        {
             if running.kill_at.is_some_and(|deadline| deadline <= now) {
                 running.kill_at = None;
                 let _ = sys::signal_process(&running.pidfd, libc::SIGKILL);
@@ -360,8 +432,11 @@ impl Pod {
     }
 
     fn remove(&mut self, name: &str, attempt: u32) -> Result<(), Refusal> {
-        let found = |container: &Container| container.status.name == name && container.status.attempt == attempt;
-        let Some(index) = self.containers.iter().position(found) else { return Ok(()) };
+        let found =
+            |container: &Container| container.status.name == name && container.status.attempt == attempt;
+        let Some(index) = self.containers.iter().position(found) else {
+            return Ok(());
+        };
         if self.containers[index].running.is_some() {
             return Err(Refusal::Running);
         }
@@ -377,7 +452,12 @@ impl Pod {
         }
     }
 
-    fn start_command(&mut self, id: u64, call: ExecCall, fds: Vec<OwnedFd>) -> Result<Option<OwnedFd>, Refusal> {
+    fn start_command(
+        &mut self,
+        id: u64,
+        call: ExecCall,
+        fds: Vec<OwnedFd>,
+    ) -> Result<Option<OwnedFd>, Refusal> {
         if self.commands.len() >= COMMANDS_MAX {
             return Err(Refusal::TooMany);
         }
@@ -396,9 +476,18 @@ impl Pod {
         if call.tty && !identity.env.iter().any(|(name, _)| name == "TERM") {
             identity.env.push(("TERM".to_owned(), "xterm".to_owned()));
         }
-        let command = Command { argv: &call.argv, streams, tty: call.tty, size: call.size };
+        let command = Command {
+            argv: &call.argv,
+            streams,
+            tty: call.tty,
+            size: call.size,
+        };
         let launched = launch::command(&place, &running.pidfd, &identity, command)?;
-        self.commands.push(RunningCommand { pid: launched.pid, pidfd: launched.pidfd, client: id });
+        self.commands.push(RunningCommand {
+            pid: launched.pid,
+            pidfd: launched.pidfd,
+            client: id,
+        });
         self.set_mode(id, Mode::Commanding { pid: launched.pid });
         match launched.outputs {
             Outputs::Terminal(master) => Ok(Some(master)),
@@ -412,7 +501,11 @@ impl Pod {
             disconnect(&self.record.network.host_link);
             self.changed();
         }
-        for running in self.containers.iter().filter_map(|container| container.running.as_ref()) {
+        for running in self
+            .containers
+            .iter()
+            .filter_map(|container| container.running.as_ref())
+        {
             let _ = sys::signal_process(&running.pidfd, libc::SIGKILL);
         }
         self.set_mode(id, Mode::StoppingSandbox);
@@ -422,7 +515,11 @@ impl Pod {
     }
 
     fn is_quiet(&self) -> bool {
-        self.commands.is_empty() && self.containers.iter().all(|container| container.running.is_none())
+        self.commands.is_empty()
+            && self
+                .containers
+                .iter()
+                .all(|container| container.running.is_none())
     }
 
     fn answer_stopped_sandbox(&mut self) {
@@ -433,8 +530,12 @@ impl Pod {
 
     /// Replies to everyone who waits for this, and makes them idle again.
     fn answer(&mut self, waits: impl Fn(&Mode) -> bool, reply: &Reply) {
-        let ids: Vec<u64> =
-            self.clients.iter().filter(|(_, client)| waits(&client.mode)).map(|(id, _)| *id).collect();
+        let ids: Vec<u64> = self
+            .clients
+            .iter()
+            .filter(|(_, client)| waits(&client.mode))
+            .map(|(id, _)| *id)
+            .collect();
         for id in ids {
             self.set_mode(id, Mode::Idle);
             if self.reply(id, reply, Vec::new()).is_err() {
@@ -462,8 +563,15 @@ impl Pod {
         let exit_code = signal.map_or(status.exit_status().unwrap_or(255), |signal| 128 + signal);
         if let Some(index) = self.commands.iter().position(|command| command.pid == pid) {
             self.commands.swap_remove(index);
-            self.answer(|mode| *mode == Mode::Commanding { pid }, &Reply::ExecEnded { exit_code });
-        } else if let Some(index) = self.containers.iter().position(|container| container.pid() == Some(pid)) {
+            self.answer(
+                |mode| *mode == Mode::Commanding { pid },
+                &Reply::ExecEnded { exit_code },
+            );
+        } else if let Some(index) = self
+            .containers
+            .iter()
+            .position(|container| container.pid() == Some(pid))
+        {
             self.container_ended(index, exit_code, signal);
         }
         if !self.ending {
@@ -473,15 +581,23 @@ impl Pod {
 
     fn container_ended(&mut self, index: usize, exit_code: i32, signal: Option<i32>) {
         // Every process of its pid namespace is gone by now, so its output is complete in the pipes.
-        let count = self.containers[index].running.as_ref().map_or(0, |running| running.outputs.len());
+        let count = self.containers[index]
+            .running
+            .as_ref()
+            .map_or(0, |running| running.outputs.len());
         for output in 0..count {
             while self.read_some(index, output) {}
         }
         let container = &mut self.containers[index];
-        let Some(mut running) = container.running.take() else { return };
+        let Some(mut running) = container.running.take() else {
+            return;
+        };
         let time = timestamp(SystemTime::now());
         let mut lines = Vec::new();
-        running.outputs.iter_mut().for_each(|output| output.cutter.finish(&time, &mut lines));
+        running
+            .outputs
+            .iter_mut()
+            .for_each(|output| output.cutter.finish(&time, &mut lines));
         running.append(&lines);
         let oom_kills = running.cgroup.as_deref().map_or(0, cgroup::oom_kills);
         container.status.state = ContainerState::Exited(Exit {
@@ -499,19 +615,36 @@ impl Pod {
         let (name, attempt) = (container.status.name.clone(), container.status.attempt);
         drop(running);
         self.changed();
-        self.answer(|mode| *mode == Mode::Stopping { name: name.clone(), attempt }, &Reply::Done);
+        self.answer(
+            |mode| {
+                *mode
+                    == Mode::Stopping {
+                        name: name.clone(),
+                        attempt,
+                    }
+            },
+            &Reply::Done,
+        );
     }
 
     /// Moves what a process printed into its log; false when nothing is left for now.
     fn read_some(&mut self, container: usize, output: usize) -> bool {
-        let Some(running) = self.containers.get_mut(container).and_then(|container| container.running.as_mut()) else {
+        let Some(running) = self
+            .containers
+            .get_mut(container)
+            .and_then(|container| container.running.as_mut())
+        else {
             return false;
         };
-        let Some(source) = running.outputs.get_mut(output).filter(|output| !output.ended) else { return false };
+        let Some(source) = running.outputs.get_mut(output).filter(|output| !output.ended) else {
+            return false;
+        };
         match rustix::io::read(&source.fd, self.buffer.as_mut_slice()) {
             Ok(length) if length > 0 => {
                 let mut lines = Vec::with_capacity(length + 128);
-                source.cutter.push(&self.buffer[..length], &timestamp(SystemTime::now()), &mut lines);
+                source
+                    .cutter
+                    .push(&self.buffer[..length], &timestamp(SystemTime::now()), &mut lines);
                 running.append(&lines);
                 true
             }
@@ -542,7 +675,9 @@ impl Pod {
     /// Tells a watcher the newest state once it has taken the one before: a slow one skips, it never queues.
     fn catch_up(&mut self, id: u64) {
         let state = self.state();
-        let Some(client) = self.clients.get_mut(&id) else { return };
+        let Some(client) = self.clients.get_mut(&id) else {
+            return;
+        };
         if client.mode == (Mode::Watching { behind: true }) && !client.has_output() {
             client.mode = Mode::Watching { behind: false };
             if client.send(&Reply::State { state }, Vec::new()).is_err() {
@@ -558,7 +693,11 @@ impl Pod {
             shim_start_ticks: self.start_ticks,
             created_at: self.created_at,
             stopped: self.stopped,
-            containers: self.containers.iter().map(|container| container.status.clone()).collect(),
+            containers: self
+                .containers
+                .iter()
+                .map(|container| container.status.clone())
+                .collect(),
         }
     }
 
@@ -591,6 +730,10 @@ impl Running {
 
 impl Output {
     fn new(fd: OwnedFd, stream: Stream) -> Self {
-        Self { fd, cutter: LineCutter::new(stream), ended: false }
+        Self {
+            fd,
+            cutter: LineCutter::new(stream),
+            ended: false,
+        }
     }
 }

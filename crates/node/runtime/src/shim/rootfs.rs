@@ -20,7 +20,8 @@ use std::path::{Component, Path, PathBuf};
 use rustix::fs::{AtFlags, CWD, FileType, Gid, Mode, OFlags, ResolveFlags, Uid, XattrFlags};
 use rustix::io::Errno;
 use rustix::mount::{
-    FsMountFlags, FsOpenFlags, MountAttrFlags, MountPropagationFlags, MoveMountFlags, OpenTreeFlags, UnmountFlags,
+    FsMountFlags, FsOpenFlags, MountAttrFlags, MountPropagationFlags, MoveMountFlags, OpenTreeFlags,
+    UnmountFlags,
 };
 
 use crate::mountinfo;
@@ -56,7 +57,13 @@ const MASKED: [&str; 11] = [
     "/sys/firmware",
     "/sys/devices/virtual/powercap",
 ];
-const READ_ONLY: [&str; 5] = ["/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"];
+const READ_ONLY: [&str; 5] = [
+    "/proc/bus",
+    "/proc/fs",
+    "/proc/irq",
+    "/proc/sys",
+    "/proc/sysrq-trigger",
+];
 
 const OVERLAYFS_MAGIC: u64 = 0x794c_7630;
 const PROC_MAGIC: u64 = 0x9fa0;
@@ -80,27 +87,45 @@ pub(crate) struct Sources {
 pub(crate) fn open_mounts(config: &ContainerConfig, users: &OwnedFd) -> Setup<Vec<(OwnedFd, bool)>> {
     let open = |mount: &crate::spec::MountConfig| {
         let shown = mount.source.display();
-        let flags = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC | OpenTreeFlags::AT_RECURSIVE;
-        let tree = what(rustix::mount::open_tree(CWD, &mount.source, flags), || format!("cannot open {shown}"))?;
+        let flags =
+            OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC | OpenTreeFlags::AT_RECURSIVE;
+        let tree = what(rustix::mount::open_tree(CWD, &mount.source, flags), || {
+            format!("cannot open {shown}")
+        })?;
         let stat = what(rustix::fs::fstat(&tree), || format!("cannot look at {shown}"))?;
         let mut set = libc::MOUNT_ATTR_NOSUID | libc::MOUNT_ATTR_NODEV;
         if mount.read_only {
             set |= libc::MOUNT_ATTR_RDONLY;
         }
-        let change =
-            MountChange { set, private: true, recursive: true, id_map: mount.id_mapped.then(|| users.as_fd()) };
-        what(sys::mount_setattr(&tree, &change), || format!("cannot restrict the mount of {shown}"))?;
+        let change = MountChange {
+            set,
+            private: true,
+            recursive: true,
+            id_map: mount.id_mapped.then(|| users.as_fd()),
+        };
+        what(sys::mount_setattr(&tree, &change), || {
+            format!("cannot restrict the mount of {shown}")
+        })?;
         Ok((tree, FileType::from_raw_mode(stat.st_mode) == FileType::Directory))
     };
     config.mounts.iter().map(open).collect()
 }
 
 /// Builds the root and makes it `/`. The working directory must be the container's layer directory.
-pub(crate) fn enter(record: &SandboxRecord, config: &ContainerConfig, sources: &Sources, hidden: &[PathBuf]) -> Setup<()> {
-    what(rustix::mount::mount_change("/", MountPropagationFlags::REC | MountPropagationFlags::PRIVATE), || {
-        "cannot leave the host's mount propagation".to_owned()
-    })?;
-    let owner = Owner { uid: record.ids.base, gid: record.ids.base };
+pub(crate) fn enter(
+    record: &SandboxRecord,
+    config: &ContainerConfig,
+    sources: &Sources,
+    hidden: &[PathBuf],
+) -> Setup<()> {
+    what(
+        rustix::mount::mount_change("/", MountPropagationFlags::REC | MountPropagationFlags::PRIVATE),
+        || "cannot leave the host's mount propagation".to_owned(),
+    )?;
+    let owner = Owner {
+        uid: record.ids.base,
+        gid: record.ids.base,
+    };
     let root = Root::build(owner, hidden)?;
     root.mask_all(hidden.iter().map(PathBuf::as_path))?;
     root.kernel_trees(config, sources)?;
@@ -112,8 +137,13 @@ pub(crate) fn enter(record: &SandboxRecord, config: &ContainerConfig, sources: &
         root.dir(&config.cwd)?;
     }
     if config.read_only_root {
-        let change = MountChange { set: libc::MOUNT_ATTR_RDONLY, ..MountChange::default() };
-        what(sys::mount_setattr(&root.fd, &change), || "cannot make the root read-only".to_owned())?;
+        let change = MountChange {
+            set: libc::MOUNT_ATTR_RDONLY,
+            ..MountChange::default()
+        };
+        what(sys::mount_setattr(&root.fd, &change), || {
+            "cannot make the root read-only".to_owned()
+        })?;
     }
     root.pivot()
 }
@@ -139,22 +169,36 @@ struct Root {
 impl Root {
     fn build(owner: Owner, hidden: &[PathBuf]) -> Setup<Self> {
         let mounts = what(mountinfo::current(), || "cannot read the mount table".to_owned())?;
-        let submounts: Vec<PathBuf> =
-            mountinfo::shown(&mounts, hidden).into_iter().filter(|path| reachable_by_others(path)).collect();
-        let here = what(rustix::fs::statfs("."), || "cannot look at the layer directory".to_owned())?;
+        let submounts: Vec<PathBuf> = mountinfo::shown(&mounts, hidden)
+            .into_iter()
+            .filter(|path| reachable_by_others(path))
+            .collect();
+        let here = what(rustix::fs::statfs("."), || {
+            "cannot look at the layer directory".to_owned()
+        })?;
         if here.f_type as u64 == OVERLAYFS_MAGIC {
             // An overlay cannot be the upper of another.
             attach(&filesystem("tmpfs", &[("mode", "0700")], 0)?, CWD, ".")?;
             // The new mount is over the working directory, which still is the old one.
-            let again = what(rustix::process::getcwd(Vec::new()), || "cannot name the layer directory".to_owned())?;
-            what(rustix::process::chdir(again), || "cannot enter the layer directory".to_owned())?;
+            let again = what(rustix::process::getcwd(Vec::new()), || {
+                "cannot name the layer directory".to_owned()
+            })?;
+            what(rustix::process::chdir(again), || {
+                "cannot enter the layer directory".to_owned()
+            })?;
         }
         make_dir(Path::new("m"), 0o755, None)?;
-        let upper = Upper { dir: "u".into(), work: "w".into(), place: "/".into() };
+        let upper = Upper {
+            dir: "u".into(),
+            work: "w".into(),
+            place: "/".into(),
+        };
         upper.prepare(owner, &submounts)?;
         attach(&upper.overlay()?, CWD, "m")?;
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let fd = what(rustix::fs::open("m", flags, Mode::empty()), || "cannot open the root".to_owned())?;
+        let fd = what(rustix::fs::open("m", flags, Mode::empty()), || {
+            "cannot open the root".to_owned()
+        })?;
         let root = Self { fd, owner };
         for (index, place) in submounts.iter().enumerate() {
             root.submount(index, place, &submounts)?;
@@ -165,38 +209,75 @@ impl Root {
     /// Shows a file system that is mounted on the host below its root.
     fn submount(&self, index: usize, place: &Path, all: &[PathBuf]) -> Setup<()> {
         // A place that the pod cannot see, such as one in an empty /root, needs nothing.
-        let Ok(target) = self.open(place) else { return Ok(()) };
+        let Ok(target) = self.open(place) else {
+            return Ok(());
+        };
         if OWNED.iter().any(|owned| Path::new(owned).starts_with(place)) {
-            let upper = Upper { dir: format!("u{index}").into(), work: format!("w{index}").into(), place: place.into() };
+            let upper = Upper {
+                dir: format!("u{index}").into(),
+                work: format!("w{index}").into(),
+                place: place.into(),
+            };
             upper.prepare(self.owner, all)?;
             return attach(&upper.overlay()?, &target, "");
         }
         let flags = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC;
-        let tree = what(rustix::mount::open_tree(CWD, place, flags), || format!("cannot open {}", place.display()))?;
-        let set = libc::MOUNT_ATTR_RDONLY | libc::MOUNT_ATTR_NOSUID | libc::MOUNT_ATTR_NODEV;
-        what(sys::mount_setattr(&tree, &MountChange { set, ..MountChange::default() }), || {
-            format!("cannot restrict {}", place.display())
+        let tree = what(rustix::mount::open_tree(CWD, place, flags), || {
+            format!("cannot open {}", place.display())
         })?;
+        let set = libc::MOUNT_ATTR_RDONLY | libc::MOUNT_ATTR_NOSUID | libc::MOUNT_ATTR_NODEV;
+        what(
+            sys::mount_setattr(
+                &tree,
+                &MountChange {
+                    set,
+                    ..MountChange::default()
+                },
+            ),
+            || format!("cannot restrict {}", place.display()),
+        )?;
         attach(&tree, &target, "")
     }
 
     /// `/proc`, `/sys`, `/dev`.
     fn kernel_trees(&self, config: &ContainerConfig, sources: &Sources) -> Setup<()> {
         let plain = libc::MOUNT_ATTR_NOSUID | libc::MOUNT_ATTR_NODEV | libc::MOUNT_ATTR_NOEXEC;
-        attach(&filesystem("proc", &[], plain)?, self.dir(Path::new("/proc"))?, "")?;
-        let sys_attributes = if config.privileged { plain } else { plain | libc::MOUNT_ATTR_RDONLY };
-        attach(&filesystem("sysfs", &[], sys_attributes)?, self.dir(Path::new("/sys"))?, "")?;
+        attach(
+            &filesystem("proc", &[], plain)?,
+            self.dir(Path::new("/proc"))?,
+            "",
+        )?;
+        let sys_attributes = if config.privileged {
+            plain
+        } else {
+            plain | libc::MOUNT_ATTR_RDONLY
+        };
+        attach(
+            &filesystem("sysfs", &[], sys_attributes)?,
+            self.dir(Path::new("/sys"))?,
+            "",
+        )?;
         self.devices(sources)?;
         if config.privileged {
             return Ok(());
         }
         for path in READ_ONLY {
-            let Ok(target) = self.open(Path::new(path)) else { continue };
-            let flags =
-                OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC | OpenTreeFlags::AT_EMPTY_PATH;
-            let tree = what(rustix::mount::open_tree(&target, "", flags), || format!("cannot open {path}"))?;
-            let change = MountChange { set: libc::MOUNT_ATTR_RDONLY, ..MountChange::default() };
-            what(sys::mount_setattr(&tree, &change), || format!("cannot make {path} read-only"))?;
+            let Ok(target) = self.open(Path::new(path)) else {
+                continue;
+            };
+            let flags = OpenTreeFlags::OPEN_TREE_CLONE
+                | OpenTreeFlags::OPEN_TREE_CLOEXEC
+                | OpenTreeFlags::AT_EMPTY_PATH;
+            let tree = what(rustix::mount::open_tree(&target, "", flags), || {
+                format!("cannot open {path}")
+            })?;
+            let change = MountChange {
+                set: libc::MOUNT_ATTR_RDONLY,
+                ..MountChange::default()
+            };
+            what(sys::mount_setattr(&tree, &change), || {
+                format!("cannot make {path} read-only")
+            })?;
             attach(&tree, &target, "")?;
         }
         self.mask_all(MASKED.iter().map(Path::new))
@@ -206,16 +287,31 @@ impl Root {
         let noexec = libc::MOUNT_ATTR_NOSUID | libc::MOUNT_ATTR_NOEXEC;
         let (uid, gid) = (self.owner.uid.to_string(), self.owner.gid.to_string());
         // Not the default mode 1777: with it the kernel refuses `> /dev/null` to anybody but the owner of the node.
-        let options = [("mode", "0755"), ("size", "64k"), ("uid", uid.as_str()), ("gid", gid.as_str())];
-        attach(&filesystem("tmpfs", &options, noexec)?, self.dir(Path::new("/dev"))?, "")?;
+        let options = [
+            ("mode", "0755"),
+            ("size", "64k"),
+            ("uid", uid.as_str()),
+            ("gid", gid.as_str()),
+        ];
+        attach(
+            &filesystem("tmpfs", &options, noexec)?,
+            self.dir(Path::new("/dev"))?,
+            "",
+        )?;
         let dev = self.dir(Path::new("/dev"))?;
-        for (name, major, minor) in
-            [("null", 1, 3), ("zero", 1, 5), ("full", 1, 7), ("random", 1, 8), ("urandom", 1, 9), ("tty", 5, 0)]
-        {
+        for (name, major, minor) in [
+            ("null", 1, 3),
+            ("zero", 1, 5),
+            ("full", 1, 7),
+            ("random", 1, 8),
+            ("urandom", 1, 9),
+            ("tty", 5, 0),
+        ] {
             let device = rustix::fs::makedev(major, minor);
-            what(rustix::fs::mknodat(&dev, name, FileType::CharacterDevice, Mode::from(0o666), device), || {
-                format!("cannot make /dev/{name}")
-            })?;
+            what(
+                rustix::fs::mknodat(&dev, name, FileType::CharacterDevice, Mode::from(0o666), device),
+                || format!("cannot make /dev/{name}"),
+            )?;
         }
         for (name, text) in [
             ("fd", "/proc/self/fd"),
@@ -224,11 +320,21 @@ impl Root {
             ("stderr", "/proc/self/fd/2"),
             ("ptmx", "pts/ptmx"),
         ] {
-            what(rustix::fs::symlinkat(text, &dev, name), || format!("cannot link /dev/{name}"))?;
+            what(rustix::fs::symlinkat(text, &dev, name), || {
+                format!("cannot link /dev/{name}")
+            })?;
         }
         let tty_group = (self.owner.gid + 5).to_string();
-        let options = [("mode", "0620"), ("ptmxmode", "0666"), ("gid", tty_group.as_str())];
-        attach(&filesystem("devpts", &options, noexec)?, self.dir(Path::new("/dev/pts"))?, "")?;
+        let options = [
+            ("mode", "0620"),
+            ("ptmxmode", "0666"),
+            ("gid", tty_group.as_str()),
+        ];
+        attach(
+            &filesystem("devpts", &options, noexec)?,
+            self.dir(Path::new("/dev/pts"))?,
+            "",
+        )?;
         attach(&sources.shared_memory, self.dir(Path::new("/dev/shm"))?, "")?;
         match rustix::mount::fsopen("mqueue", FsOpenFlags::FSOPEN_CLOEXEC) {
             // A kernel without POSIX message queues has nothing to show here.
@@ -251,10 +357,14 @@ impl Root {
         tmpfs(Path::new("/tmp"), "1777", self.owner)?;
         tmpfs(Path::new("/run"), "0755", self.owner)?;
         let lock = self.dir(Path::new("/run/lock"))?;
-        what(rustix::fs::chmodat(&lock, ".", Mode::from(0o1777), AtFlags::empty()), || {
-            "cannot open up /run/lock".to_owned()
-        })?;
-        let user = Owner { uid: record.ids.base + config.user.uid, gid: record.ids.base + config.user.gid };
+        what(
+            rustix::fs::chmodat(&lock, ".", Mode::from(0o1777), AtFlags::empty()),
+            || "cannot open up /run/lock".to_owned(),
+        )?;
+        let user = Owner {
+            uid: record.ids.base + config.user.uid,
+            gid: record.ids.base + config.user.gid,
+        };
         for path in &config.writable {
             tmpfs(path, "0755", user)?;
         }
@@ -267,18 +377,27 @@ impl Root {
                 Ok(()) | Err(Errno::NOENT) => {}
                 Err(error) => return Err(format!("cannot replace {}: {error}", link.display())),
             }
-            what(rustix::fs::symlinkat(text, &parent, name), || format!("cannot link {}", link.display()))?;
-            let (uid, gid) = user.ids();
-            what(rustix::fs::chownat(&parent, name, uid, gid, AtFlags::SYMLINK_NOFOLLOW), || {
-                format!("cannot own {}", link.display())
+            what(rustix::fs::symlinkat(text, &parent, name), || {
+                format!("cannot link {}", link.display())
             })?;
+            let (uid, gid) = user.ids();
+            what(
+                rustix::fs::chownat(&parent, name, uid, gid, AtFlags::SYMLINK_NOFOLLOW),
+                || format!("cannot own {}", link.display()),
+            )?;
         }
         Ok(())
     }
 
     fn bind(&self, tree: &OwnedFd, is_dir: bool, target: &Path) -> Setup<()> {
-        let point = if is_dir { self.dir(target)? } else { self.file(target)? };
-        let at = what(rustix::fs::fstatfs(&point), || format!("cannot look at {}", target.display()))?;
+        let point = if is_dir {
+            self.dir(target)?
+        } else {
+            self.file(target)?
+        };
+        let at = what(rustix::fs::fstatfs(&point), || {
+            format!("cannot look at {}", target.display())
+        })?;
         if at.f_type as u64 == PROC_MAGIC {
             return Err(format!("cannot mount at {}: it is in /proc", target.display()));
         }
@@ -289,13 +408,21 @@ impl Root {
     fn mask_all<'a>(&self, paths: impl Iterator<Item = &'a Path>) -> Setup<()> {
         for path in paths {
             let Ok(target) = self.open(path) else { continue };
-            let stat = what(rustix::fs::fstat(&target), || format!("cannot look at {}", path.display()))?;
+            let stat = what(rustix::fs::fstat(&target), || {
+                format!("cannot look at {}", path.display())
+            })?;
             if FileType::from_raw_mode(stat.st_mode) == FileType::Directory {
                 let attributes = libc::MOUNT_ATTR_RDONLY | libc::MOUNT_ATTR_NOSUID | libc::MOUNT_ATTR_NODEV;
-                attach(&filesystem("tmpfs", &[("mode", "0"), ("size", "4k")], attributes)?, &target, "")?;
+                attach(
+                    &filesystem("tmpfs", &[("mode", "0"), ("size", "4k")], attributes)?,
+                    &target,
+                    "",
+                )?;
             } else {
                 let flags = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC;
-                let null = what(rustix::mount::open_tree(CWD, "/dev/null", flags), || "cannot open /dev/null".to_owned())?;
+                let null = what(rustix::mount::open_tree(CWD, "/dev/null", flags), || {
+                    "cannot open /dev/null".to_owned()
+                })?;
                 attach(&null, &target, "")?;
             }
         }
@@ -308,7 +435,11 @@ impl Root {
 
     fn open_as(&self, path: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
         let relative = path.strip_prefix("/").unwrap_or(path);
-        let relative = if relative.as_os_str().is_empty() { Path::new(".") } else { relative };
+        let relative = if relative.as_os_str().is_empty() {
+            Path::new(".")
+        } else {
+            relative
+        };
         rustix::fs::openat2(
             &self.fd,
             relative,
@@ -328,14 +459,20 @@ impl Root {
             let name = match component {
                 Component::Normal(name) => name,
                 Component::RootDir | Component::CurDir => continue,
-                _ => return Err(format!("the path {} must be absolute and without ..", path.display())),
+                _ => {
+                    return Err(format!(
+                        "the path {} must be absolute and without ..",
+                        path.display()
+                    ));
+                }
             };
             so_far.push(name);
             parent = match self.open_as(&so_far, flags) {
                 Err(Errno::NOENT) => {
                     rustix::fs::mkdirat(&parent, name, Mode::from(0o755)).map_err(failed)?;
                     let (uid, gid) = self.owner.ids();
-                    rustix::fs::chownat(&parent, name, uid, gid, AtFlags::SYMLINK_NOFOLLOW).map_err(failed)?;
+                    rustix::fs::chownat(&parent, name, uid, gid, AtFlags::SYMLINK_NOFOLLOW)
+                        .map_err(failed)?;
                     self.open_as(&so_far, flags).map_err(failed)?
                 }
                 result => result.map_err(failed)?,
@@ -364,10 +501,18 @@ impl Root {
 
     /// Makes this the root and lets go of the host's.
     fn pivot(self) -> Setup<()> {
-        what(rustix::process::fchdir(&self.fd), || "cannot enter the root".to_owned())?;
-        what(rustix::process::pivot_root(".", "."), || "cannot change the root".to_owned())?;
-        what(rustix::mount::unmount(".", UnmountFlags::DETACH), || "cannot leave the host's root".to_owned())?;
-        what(rustix::process::chdir("/"), || "cannot enter the new root".to_owned())
+        what(rustix::process::fchdir(&self.fd), || {
+            "cannot enter the root".to_owned()
+        })?;
+        what(rustix::process::pivot_root(".", "."), || {
+            "cannot change the root".to_owned()
+        })?;
+        what(rustix::mount::unmount(".", UnmountFlags::DETACH), || {
+            "cannot leave the host's root".to_owned()
+        })?;
+        what(rustix::process::chdir("/"), || {
+            "cannot enter the new root".to_owned()
+        })
     }
 }
 
@@ -393,7 +538,10 @@ impl Upper {
         }
         for owned in OWNED.iter().map(Path::new) {
             // It belongs to the innermost file system that it lies in.
-            let home = submounts.iter().filter(|place| owned.starts_with(place)).max_by_key(|place| place.as_os_str().len());
+            let home = submounts
+                .iter()
+                .filter(|place| owned.starts_with(place))
+                .max_by_key(|place| place.as_os_str().len());
             if home.map_or(Path::new("/"), PathBuf::as_path) != self.place {
                 continue;
             }
@@ -404,7 +552,11 @@ impl Upper {
                 Err(_) => 0o755,
             };
             let relative = owned.strip_prefix(&self.place).unwrap_or(owned);
-            let path = if relative.as_os_str().is_empty() { self.dir.clone() } else { self.dir.join(relative) };
+            let path = if relative.as_os_str().is_empty() {
+                self.dir.clone()
+            } else {
+                self.dir.join(relative)
+            };
             make_dir(&path, mode, Some(owner))?;
             // Owning it must not show names that others on the host cannot list.
             if mode & 0o005 != 0o005 {
@@ -420,15 +572,20 @@ impl Upper {
         if lower.contains([':', ',', '\\']) {
             return Err(format!("cannot overlay {lower}: its name has one of : , \\"));
         }
-        let options = [("lowerdir", lower.as_str()), ("upperdir", upper.as_str()), ("workdir", work.as_str())];
+        let options = [
+            ("lowerdir", lower.as_str()),
+            ("upperdir", upper.as_str()),
+            ("workdir", work.as_str()),
+        ];
         filesystem("overlay", &options, libc::MOUNT_ATTR_NODEV)
     }
 }
 
 fn opaque(dir: &Path) -> Setup<()> {
-    what(rustix::fs::setxattr(dir, "trusted.overlay.opaque", b"y", XattrFlags::empty()), || {
-        format!("cannot mark {} as opaque", dir.display())
-    })
+    what(
+        rustix::fs::setxattr(dir, "trusted.overlay.opaque", b"y", XattrFlags::empty()),
+        || format!("cannot mark {} as opaque", dir.display()),
+    )
 }
 
 fn make_dir(path: &Path, mode: u32, owner: Option<Owner>) -> Setup<()> {
@@ -438,16 +595,24 @@ fn make_dir(path: &Path, mode: u32, owner: Option<Owner>) -> Setup<()> {
         result => what(result, failed)?,
     }
     if let Some(owner) = owner {
-        what(std::os::unix::fs::chown(path, Some(owner.uid), Some(owner.gid)), failed)?;
+        what(
+            std::os::unix::fs::chown(path, Some(owner.uid), Some(owner.gid)),
+            failed,
+        )?;
         // After the owner, or the set-id bits would be gone.
-        what(fs::set_permissions(path, fs::Permissions::from_mode(mode)), failed)?;
+        what(
+            fs::set_permissions(path, fs::Permissions::from_mode(mode)),
+            failed,
+        )?;
     }
     Ok(())
 }
 
 /// Whether every directory above lets others pass.
 fn reachable_by_others(path: &Path) -> bool {
-    path.ancestors().skip(1).all(|dir| fs::metadata(dir).is_ok_and(|metadata| metadata.mode() & 0o001 != 0))
+    path.ancestors()
+        .skip(1)
+        .all(|dir| fs::metadata(dir).is_ok_and(|metadata| metadata.mode() & 0o001 != 0))
 }
 
 /// A new file system instance, not yet attached anywhere.
@@ -470,5 +635,7 @@ pub(crate) fn attach(mount: &OwnedFd, at: impl AsFd, path: &str) -> Setup<()> {
     if path.is_empty() {
         flags |= MoveMountFlags::MOVE_MOUNT_T_EMPTY_PATH;
     }
-    what(rustix::mount::move_mount(mount, "", at, path, flags), || "cannot attach a mount".to_owned())
+    what(rustix::mount::move_mount(mount, "", at, path, flags), || {
+        "cannot attach a mount".to_owned()
+    })
 }

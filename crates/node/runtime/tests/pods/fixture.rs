@@ -5,33 +5,49 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use hotmap_runtime::{
-    BootId, Capabilities, ContainerConfig, ContainerState, ContainerStatus, Event, Events, ExecSyncOutput, Exit,
-    InstanceId, LogLimits, ProcessUser, Runtime, RuntimeConfig, Sandbox, SandboxConfig,
+    BootId, Capabilities, ContainerConfig, ContainerState, ContainerStatus, Event, Events, ExecSyncOutput,
+    Exit, InstanceId, LogLimits, ProcessUser, Runtime, RuntimeConfig, Sandbox, SandboxConfig,
 };
 
-pub const POD: &str = "11111111-2222-3333-4444-555555555555";
+pub(crate) const POD: &str = "11111111-2222-3333-4444-555555555555";
 
-pub struct Fixture {
-    pub dir: tempfile::TempDir,
-    pub config: RuntimeConfig,
+pub(crate) struct Fixture {
+    pub(crate) dir: tempfile::TempDir,
+    pub(crate) config: RuntimeConfig,
 }
 
 impl Fixture {
     /// `None`, with the reason on stderr, where pods cannot run.
-    pub fn new() -> Option<Self> {
+    pub(crate) fn new() -> Option<Self> {
         if !rustix::process::geteuid().is_root() {
             eprintln!("skipped: pods need root");
             return None;
         }
-        let may_namespace = std::process::Command::new("unshare").args(["-n", "-m", "-p", "-f", "-U", "true"]).status();
+        let may_namespace = std::process::Command::new("unshare")
+            .args(["-n", "-m", "-p", "-f", "-U", "true"])
+            .status();
         if !may_namespace.is_ok_and(|status| status.success()) {
             eprintln!("skipped: this machine does not let root make namespaces");
             return None;
         }
-        let dir = tempfile::Builder::new().prefix("hotmap-runtime-").tempdir_in("/var/tmp").expect("a directory");
-        let name = dir.path().file_name().and_then(|name| name.to_str()).expect("utf-8");
-        let suffix: String = name.bytes().rev().take(6).map(|byte| format!("{byte:x}")).collect();
-        let hash = suffix.bytes().fold(7u32, |hash, byte| hash.wrapping_mul(31).wrapping_add(u32::from(byte)));
+        let dir = tempfile::Builder::new()
+            .prefix("hotmap-runtime-")
+            .tempdir_in("/var/tmp")
+            .expect("a directory");
+        let name = dir
+            .path()
+            .file_name()
+            .and_then(|name| name.to_str())
+            .expect("utf-8");
+        let suffix: String = name
+            .bytes()
+            .rev()
+            .take(6)
+            .map(|byte| format!("{byte:x}"))
+            .collect();
+        let hash = suffix.bytes().fold(7u32, |hash, byte| {
+            hash.wrapping_mul(31).wrapping_add(u32::from(byte))
+        });
         let instance_id: InstanceId = format!("{hash:08x}").parse().expect("valid");
         let config = RuntimeConfig {
             state_dir: dir.path().join("data/pods"),
@@ -44,24 +60,24 @@ impl Fixture {
         Some(Self { dir, config })
     }
 
-    pub async fn open(&self) -> Runtime {
+    pub(crate) async fn open(&self) -> Runtime {
         Runtime::open(self.config.clone()).await.expect("opened")
     }
 
-    pub async fn pod(&self, runtime: &Runtime) -> Sandbox {
+    pub(crate) async fn pod(&self, runtime: &Runtime) -> Sandbox {
         runtime.run_sandbox(sandbox(POD)).await.expect("a sandbox")
     }
 
-    pub fn log_path(&self, name: &str) -> PathBuf {
+    pub(crate) fn log_path(&self, name: &str) -> PathBuf {
         self.dir.path().join("logs").join(name).join("0.log")
     }
 
     /// A container that runs a script of Debian's busybox.
-    pub fn script(&self, name: &str, script: &str) -> ContainerConfig {
+    pub(crate) fn script(&self, name: &str, script: &str) -> ContainerConfig {
         self.container(name, &["/bin/busybox", "sh", "-c", script])
     }
 
-    pub fn container(&self, name: &str, argv: &[&str]) -> ContainerConfig {
+    pub(crate) fn container(&self, name: &str, argv: &[&str]) -> ContainerConfig {
         ContainerConfig {
             name: name.to_owned(),
             attempt: 0,
@@ -83,16 +99,21 @@ impl Fixture {
     }
 
     /// The messages of a container's log.
-    pub fn log(&self, name: &str) -> Vec<String> {
+    pub(crate) fn log(&self, name: &str) -> Vec<String> {
         let text = std::fs::read(self.log_path(name)).expect("a log");
         String::from_utf8_lossy(&text)
             .lines()
-            .map(|line| line.splitn(4, ' ').nth(3).expect("time, stream, tag, message").to_owned())
+            .map(|line| {
+                line.splitn(4, ' ')
+                    .nth(3)
+                    .expect("time, stream, tag, message")
+                    .to_owned()
+            })
             .collect()
     }
 
     /// Runs a script to its end; its exit code and log.
-    pub async fn run(&self, runtime: &Runtime, config: ContainerConfig) -> (i32, Vec<String>) {
+    pub(crate) async fn run(&self, runtime: &Runtime, config: ContainerConfig) -> (i32, Vec<String>) {
         let name = config.name.clone();
         let mut events = runtime.events();
         runtime.start_container(POD, config).await.expect("started");
@@ -105,7 +126,10 @@ impl Drop for Fixture {
     fn drop(&mut self) {
         let config = self.config.clone();
         let purge = move || {
-            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+            let runtime = tokio::runtime::Builder::new_current_thread()
+                .enable_all()
+                .build()
+                .expect("a runtime");
             runtime.block_on(Runtime::purge(config))
         };
         let purged = std::thread::spawn(purge).join().expect("no panic");
@@ -115,7 +139,7 @@ impl Drop for Fixture {
     }
 }
 
-pub fn sandbox(pod_uid: &str) -> SandboxConfig {
+pub(crate) fn sandbox(pod_uid: &str) -> SandboxConfig {
     SandboxConfig {
         pod_uid: pod_uid.to_owned(),
         namespace: "default".to_owned(),
@@ -125,7 +149,7 @@ pub fn sandbox(pod_uid: &str) -> SandboxConfig {
 }
 
 /// The end of an attempt; fails after half a minute.
-pub async fn exit_of(events: &mut Events, name: &str, attempt: u32) -> Exit {
+pub(crate) async fn exit_of(events: &mut Events, name: &str, attempt: u32) -> Exit {
     let wait = async {
         loop {
             if let Event::ContainerExited(exited) = events.next().await.expect("the runtime is open")
@@ -136,19 +160,27 @@ pub async fn exit_of(events: &mut Events, name: &str, attempt: u32) -> Exit {
             }
         }
     };
-    tokio::time::timeout(Duration::from_secs(30), wait).await.expect("the container ended")
+    tokio::time::timeout(Duration::from_secs(30), wait)
+        .await
+        .expect("the container ended")
 }
 
-pub async fn exec(runtime: &Runtime, container: &str, script: &str) -> ExecSyncOutput {
+pub(crate) async fn exec(runtime: &Runtime, container: &str, script: &str) -> ExecSyncOutput {
     let argv = ["/bin/busybox", "sh", "-c", script].map(str::to_owned).to_vec();
-    runtime.exec_sync(POD, container, argv, Duration::from_secs(30), 1 << 20).await.expect("executed")
+    runtime
+        .exec_sync(POD, container, argv, Duration::from_secs(30), 1 << 20)
+        .await
+        .expect("executed")
 }
 
-pub async fn stdout_of(runtime: &Runtime, container: &str, script: &str) -> String {
-    String::from_utf8(exec(runtime, container, script).await.stdout).expect("utf-8").trim().to_owned()
+pub(crate) async fn stdout_of(runtime: &Runtime, container: &str, script: &str) -> String {
+    String::from_utf8(exec(runtime, container, script).await.stdout)
+        .expect("utf-8")
+        .trim()
+        .to_owned()
 }
 
-pub fn host_pid(status: &ContainerStatus) -> i32 {
+pub(crate) fn host_pid(status: &ContainerStatus) -> i32 {
     match status.state {
         ContainerState::Running { pid, .. } => pid,
         ContainerState::Exited(_) => panic!("it has ended"),
@@ -156,7 +188,7 @@ pub fn host_pid(status: &ContainerStatus) -> i32 {
 }
 
 /// Fetches `/` of a pod over HTTP/1.0; tries again while nobody listens yet.
-pub async fn http_get(ip: Ipv4Addr, path: &str) -> String {
+pub(crate) async fn http_get(ip: Ipv4Addr, path: &str) -> String {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     let fetch = async {
         loop {
@@ -170,9 +202,16 @@ pub async fn http_get(ip: Ipv4Addr, path: &str) -> String {
             tokio::task::yield_now().await;
         }
     };
-    tokio::time::timeout(Duration::from_secs(10), fetch).await.expect("an answer")
+    tokio::time::timeout(Duration::from_secs(10), fetch)
+        .await
+        .expect("an answer")
 }
 
-pub fn mount(source: &Path, target: &str, read_only: bool) -> hotmap_runtime::MountConfig {
-    hotmap_runtime::MountConfig { source: source.to_owned(), target: target.into(), read_only, id_mapped: false }
+pub(crate) fn mount(source: &Path, target: &str, read_only: bool) -> hotmap_runtime::MountConfig {
+    hotmap_runtime::MountConfig {
+        source: source.to_owned(),
+        target: target.into(),
+        read_only,
+        id_mapped: false,
+    }
 }

@@ -13,9 +13,15 @@ async fn root_of_a_pod_reads_nothing_that_nobody_could_not() {
     std::fs::set_permissions(data.join("ca.key"), std::fs::Permissions::from_mode(0o644)).expect("set");
     let runtime = fixture.open().await;
     fixture.pod(&runtime).await;
-    runtime.start_container(POD, fixture.script("web", "sleep 1000")).await.expect("started");
+    runtime
+        .start_container(POD, fixture.script("web", "sleep 1000"))
+        .await
+        .expect("started");
     // After the start: the lower layer is live.
-    let late = tempfile::Builder::new().prefix("hotmap-late-").tempfile_in("/opt").expect("a file with mode 0600");
+    let late = tempfile::Builder::new()
+        .prefix("hotmap-late-")
+        .tempfile_in("/opt")
+        .expect("a file with mode 0600");
     std::fs::write(late.path(), "late secret").expect("written");
     let listener_dir = tempfile::tempdir_in("/srv").expect("made");
     std::fs::set_permissions(listener_dir.path(), std::fs::Permissions::from_mode(0o755)).expect("set");
@@ -25,18 +31,45 @@ async fn root_of_a_pod_reads_nothing_that_nobody_could_not() {
 
     let key = data.join("ca.key").display().to_string();
     let late = late.path().display().to_string();
-    for path in [key.as_str(), late.as_str(), "/etc/shadow", "/proc/kcore", "/proc/1/mem"] {
+    for path in [
+        key.as_str(),
+        late.as_str(),
+        "/etc/shadow",
+        "/proc/kcore",
+        "/proc/1/mem",
+    ] {
         for prefix in ["", "/proc/1/root", "/proc/self/root", "/proc/self/cwd/."] {
             let script = format!("head -c 64 {prefix}{path}");
             let output = exec(&runtime, "web", &script).await;
-            assert!(output.stdout.is_empty() && output.exit_code != 0, "{script}: {output:?}");
+            assert!(
+                output.stdout.is_empty() && output.exit_code != 0,
+                "{script}: {output:?}"
+            );
         }
     }
-    assert_eq!(stdout_of(&runtime, "web", "ls -A /root /tmp | grep -v :").await, "");
-    assert_eq!(stdout_of(&runtime, "web", &format!("ls -A {}", data.display())).await, "");
-    assert_eq!(stdout_of(&runtime, "web", "cat /proc/sys/vm/swappiness > /dev/null; echo 1 > /proc/sys/vm/swappiness; echo $?").await, "1");
+    assert_eq!(
+        stdout_of(&runtime, "web", "ls -A /root /tmp | grep -v :").await,
+        ""
+    );
+    assert_eq!(
+        stdout_of(&runtime, "web", &format!("ls -A {}", data.display())).await,
+        ""
+    );
+    assert_eq!(
+        stdout_of(
+            &runtime,
+            "web",
+            "cat /proc/sys/vm/swappiness > /dev/null; echo 1 > /proc/sys/vm/swappiness; echo $?"
+        )
+        .await,
+        "1"
+    );
     let connect = format!("busybox nc -w 1 local:{0} < /dev/null; echo $?", socket.display());
-    assert_ne!(stdout_of(&runtime, "web", &connect).await, "0", "the host's sockets do not answer");
+    assert_ne!(
+        stdout_of(&runtime, "web", &connect).await,
+        "0",
+        "the host's sockets do not answer"
+    );
     for script in [
         "mount -t tmpfs none /mnt",
         "umount /proc/sys",
@@ -55,9 +88,15 @@ async fn root_of_a_pod_reads_nothing_that_nobody_could_not() {
     }
     assert!(std::path::Path::new("/etc/shadow").exists());
     let processes = stdout_of(&runtime, "web", "ls -d /proc/[0-9]* | wc -l").await;
-    assert!(processes.parse::<u32>().expect("a number") < 10, "only its own processes: {processes}");
+    assert!(
+        processes.parse::<u32>().expect("a number") < 10,
+        "only its own processes: {processes}"
+    );
     let uid_map = stdout_of(&runtime, "web", "cat /proc/self/uid_map").await;
-    assert!(uid_map.ends_with("65536") && !uid_map.contains(" 0 0 "), "{uid_map}");
+    assert!(
+        uid_map.ends_with("65536") && !uid_map.contains(" 0 0 "),
+        "{uid_map}"
+    );
 }
 
 #[tokio::test]
@@ -65,15 +104,28 @@ async fn a_pods_files_are_closed_to_another_pod_and_to_users_of_the_host() {
     let Some(fixture) = Fixture::new() else { return };
     let runtime = fixture.open().await;
     let pod = fixture.pod(&runtime).await;
-    let status = runtime.start_container(POD, fixture.script("web", "sleep 1000")).await.expect("started");
+    let status = runtime
+        .start_container(POD, fixture.script("web", "sleep 1000"))
+        .await
+        .expect("started");
     let other = "99999999-0000-0000-0000-000000000000";
-    let other = runtime.run_sandbox(crate::fixture::sandbox(other)).await.expect("a second pod");
+    let other = runtime
+        .run_sandbox(crate::fixture::sandbox(other))
+        .await
+        .expect("a second pod");
     assert!(pod.ids.base.abs_diff(other.ids.base) >= 65_536);
     let mode = |path: &std::path::Path| std::fs::metadata(path).expect("there").permissions().mode() & 0o777;
     assert_eq!(mode(&fixture.config.state_dir), 0o700);
-    assert_eq!(mode(&fixture.config.state_dir.join(POD).join("shim.sock")) & 0o077, 0);
-    assert_eq!(mode(&fixture.config.state_dir.join(POD).join("state.json")), 0o600);
-    let environ = std::fs::read(format!("/proc/{}/environ", crate::fixture::host_pid(&status))).expect("root may");
+    assert_eq!(
+        mode(&fixture.config.state_dir.join(POD).join("shim.sock")) & 0o077,
+        0
+    );
+    assert_eq!(
+        mode(&fixture.config.state_dir.join(POD).join("state.json")),
+        0o600
+    );
+    let environ =
+        std::fs::read(format!("/proc/{}/environ", crate::fixture::host_pid(&status))).expect("root may");
     assert!(!environ.is_empty());
     let state = std::fs::read_to_string(fixture.config.state_dir.join(POD).join("state.json")).expect("text");
     assert!(!state.contains("PATH"), "no environment in the state: {state}");
@@ -84,10 +136,23 @@ async fn the_shim_and_its_descriptors_are_out_of_reach() {
     let Some(fixture) = Fixture::new() else { return };
     let runtime = fixture.open().await;
     fixture.pod(&runtime).await;
-    runtime.start_container(POD, fixture.script("web", "sleep 1000")).await.expect("started");
-    assert_eq!(stdout_of(&runtime, "web", "ls /proc/self/fd | wc -l").await, "4", "three streams and ls's own");
-    assert_eq!(stdout_of(&runtime, "web", "grep PPid /proc/self/status; cat /proc/1/comm").await, "PPid:\t0\nsleep");
+    runtime
+        .start_container(POD, fixture.script("web", "sleep 1000"))
+        .await
+        .expect("started");
+    assert_eq!(
+        stdout_of(&runtime, "web", "ls /proc/self/fd | wc -l").await,
+        "4",
+        "three streams and ls's own"
+    );
+    assert_eq!(
+        stdout_of(&runtime, "web", "grep PPid /proc/$$/status; cat /proc/1/comm").await,
+        "PPid:\t0\nsleep"
+    );
     let mut config = fixture.script("cwd", "true");
     config.cwd = "/proc/self/fd/4".into();
-    assert!(runtime.start_container(POD, config).await.is_err(), "a working directory leads through no descriptor");
+    assert!(
+        runtime.start_container(POD, config).await.is_err(),
+        "a working directory leads through no descriptor"
+    );
 }

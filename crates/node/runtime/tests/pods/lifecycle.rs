@@ -21,10 +21,20 @@ async fn a_container_runs_to_its_end_and_its_output_is_logged() {
     let raw = std::fs::read_to_string(fixture.log_path("web")).expect("a log");
     assert!(raw.lines().any(|line| line.ends_with(" stderr F err")), "{raw}");
     assert!(raw.lines().any(|line| line.ends_with(" stdout P tail")), "{raw}");
-    let status = runtime.sandbox(POD).expect("there").container("web").expect("on record").clone();
-    assert!(matches!(status.state, ContainerState::Exited(exit) if exit.exit_code == 7 && exit.signal.is_none()));
+    let status = runtime
+        .sandbox(POD)
+        .expect("there")
+        .container("web")
+        .expect("on record")
+        .clone();
+    assert!(
+        matches!(status.state, ContainerState::Exited(exit) if exit.exit_code == 7 && exit.signal.is_none())
+    );
     runtime.remove_container(POD, "web", 0).await.expect("removed");
-    runtime.remove_container(POD, "web", 0).await.expect("removed again");
+    runtime
+        .remove_container(POD, "web", 0)
+        .await
+        .expect("removed again");
     assert!(runtime.sandbox(POD).expect("there").containers.is_empty());
     runtime.remove_sandbox(POD).await.expect("removed");
     runtime.remove_sandbox(POD).await.expect("removed again");
@@ -37,12 +47,19 @@ async fn a_line_of_10_mib_and_binary_output_reach_the_log() {
     let Some(fixture) = Fixture::new() else { return };
     let runtime = fixture.open().await;
     fixture.pod(&runtime).await;
-    let mut config = fixture.script("web", "head -c 10485760 /dev/zero | tr '\\0' x; echo; head -c 3 /dev/zero; echo");
+    let mut config = fixture.script(
+        "web",
+        "head -c 10485760 /dev/zero | tr '\\0' x; echo; head -c 3 /dev/zero; echo",
+    );
     config.log_limits.max_bytes = 64 << 20;
     let (exit_code, log) = fixture.run(&runtime, config).await;
     assert_eq!(exit_code, 0);
     assert_eq!(log.iter().map(String::len).sum::<usize>(), 10_485_760 + 3);
-    assert_eq!(log.len(), 640 + 1, "640 pieces of 16 KiB, the last of them whole, and one more line");
+    assert_eq!(
+        log.len(),
+        640 + 1,
+        "640 pieces of 16 KiB, the last of them whole, and one more line"
+    );
     assert_eq!(log.last().map(String::as_str), Some("\0\0\0"));
 }
 
@@ -53,21 +70,38 @@ async fn what_cannot_start_says_why_in_runcs_words() {
     fixture.pod(&runtime).await;
     for (argv, text) in [
         ("foo", r#"exec: "foo": executable file not found in $PATH"#),
-        ("/no/such", r#"exec: "/no/such": stat /no/such: no such file or directory"#),
+        (
+            "/no/such",
+            r#"exec: "/no/such": stat /no/such: no such file or directory"#,
+        ),
         ("/etc/passwd", r#"exec: "/etc/passwd": permission denied"#),
     ] {
-        let error = runtime.start_container(POD, fixture.container("web", &[argv])).await.expect_err(argv);
+        let error = runtime
+            .start_container(POD, fixture.container("web", &[argv]))
+            .await
+            .expect_err(argv);
         assert!(matches!(error, StartError::Exec(_)), "{error:?}");
         assert_eq!(error.to_string(), text);
     }
     let mut config = fixture.script("web", "true");
-    config.mounts.push(mount(std::path::Path::new("/no/such"), "/data", true));
+    config
+        .mounts
+        .push(mount(std::path::Path::new("/no/such"), "/data", true));
     let error = runtime.start_container(POD, config).await.expect_err("no source");
-    assert!(matches!(&error, StartError::Setup(text) if text.contains("/no/such")), "{error:?}");
+    assert!(
+        matches!(&error, StartError::Setup(text) if text.contains("/no/such")),
+        "{error:?}"
+    );
     let mut config = fixture.script("web", "true");
     config.privileged = true;
-    assert!(matches!(runtime.start_container(POD, config).await, Err(StartError::Privileged)));
-    assert!(runtime.sandbox(POD).expect("there").containers.is_empty(), "nothing is left of them");
+    assert!(matches!(
+        runtime.start_container(POD, config).await,
+        Err(StartError::Privileged)
+    ));
+    assert!(
+        runtime.sandbox(POD).expect("there").containers.is_empty(),
+        "nothing is left of them"
+    );
     let (exit_code, _) = fixture.run(&runtime, fixture.script("web", "true")).await;
     assert_eq!(exit_code, 0, "and the name is free");
 }
@@ -77,26 +111,44 @@ async fn a_stop_is_a_signal_then_a_kill() {
     let Some(fixture) = Fixture::new() else { return };
     let runtime = fixture.open().await;
     fixture.pod(&runtime).await;
-    let polite = fixture.script("polite", "trap 'echo bye; exit 3' TERM; echo up; while :; do sleep 0.05; done");
+    let polite = fixture.script(
+        "polite",
+        "trap 'echo bye; exit 3' TERM; echo up; while :; do sleep 0.05; done",
+    );
     let mut events = runtime.events();
     runtime.start_container(POD, polite).await.expect("started");
-    runtime.start_container(POD, fixture.script("deaf", "trap '' TERM; sleep 1000")).await.expect("started");
+    runtime
+        .start_container(POD, fixture.script("deaf", "trap '' TERM; sleep 1000"))
+        .await
+        .expect("started");
     let again = runtime.start_container(POD, fixture.script("deaf", "true")).await;
     assert!(matches!(again, Err(StartError::Exists { .. })));
-    assert!(matches!(runtime.remove_container(POD, "deaf", 0).await, Err(ContainerError::Running(_))));
+    assert!(matches!(
+        runtime.remove_container(POD, "deaf", 0).await,
+        Err(ContainerError::Running(_))
+    ));
     // The trap is there once the script has said so.
     while !fixture.log_path("polite").exists() || fixture.log("polite").is_empty() {
         tokio::task::yield_now().await;
     }
-    runtime.stop_container(POD, "polite", None, Duration::from_secs(30)).await.expect("stopped");
+    runtime
+        .stop_container(POD, "polite", None, Duration::from_secs(30))
+        .await
+        .expect("stopped");
     assert_eq!(exit_of(&mut events, "polite", 0).await.exit_code, 3);
     assert_eq!(fixture.log("polite"), ["up", "bye"]);
     let begin = Instant::now();
-    runtime.stop_container(POD, "deaf", None, Duration::from_millis(300)).await.expect("stopped");
+    runtime
+        .stop_container(POD, "deaf", None, Duration::from_millis(300))
+        .await
+        .expect("stopped");
     assert!(begin.elapsed() >= Duration::from_millis(300));
     let exit = exit_of(&mut events, "deaf", 0).await;
     assert_eq!((exit.exit_code, exit.signal), (137, Some(9)));
-    runtime.stop_container(POD, "deaf", None, Duration::ZERO).await.expect("stopped again");
+    runtime
+        .stop_container(POD, "deaf", None, Duration::ZERO)
+        .await
+        .expect("stopped again");
 }
 
 #[tokio::test]
@@ -120,13 +172,31 @@ async fn nginx_serves_port_80_on_the_pods_address_with_workers_of_its_user() {
     config.mounts.push(mount(&volume, "/var/www/html", true));
     runtime.start_container(POD, config).await.expect("started");
     let answer = http_get(pod.ip, "/").await;
-    assert!(answer.contains("hello from the volume"), "{answer}\n{:?}", fixture.log("web"));
+    assert!(
+        answer.contains("hello from the volume"),
+        "{answer}\n{:?}",
+        fixture.log("web")
+    );
     assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
-    let workers = stdout_of(&runtime, "web", "for p in /proc/[0-9]*; do grep -q nginx $p/comm && grep Uid $p/status; done").await;
-    assert!(workers.contains("\t0\t0\t0\t0") && workers.contains("\t33\t33\t33\t33"), "{workers}");
-    runtime.stop_container(POD, "web", Some(libc::SIGQUIT), Duration::from_secs(10)).await.expect("stopped");
+    let workers = stdout_of(
+        &runtime,
+        "web",
+        "for p in /proc/[0-9]*; do grep -q nginx $p/comm && grep Uid $p/status; done",
+    )
+    .await;
+    assert!(
+        workers.contains("\t0\t0\t0\t0") && workers.contains("\t33\t33\t33\t33"),
+        "{workers}"
+    );
+    runtime
+        .stop_container(POD, "web", Some(libc::SIGQUIT), Duration::from_secs(10))
+        .await
+        .expect("stopped");
     let log = fixture.log("web");
-    assert!(log.iter().any(|line| line.contains("GET / HTTP/1.0")), "the access log is the container's: {log:?}");
+    assert!(
+        log.iter().any(|line| line.contains("GET / HTTP/1.0")),
+        "the access log is the container's: {log:?}"
+    );
 }
 
 #[tokio::test]
@@ -140,7 +210,10 @@ async fn mounts_users_and_writable_directories_are_as_asked_for() {
     std::fs::create_dir_all(volume.join("sub")).expect("made");
     std::fs::write(volume.join("key"), "value").expect("written");
     std::fs::write(volume.join("secret"), "s3cret").expect("written");
-    for (file, mode, gid) in [("secret", 0o440, ids.host_id(2000)), ("sub", 0o2770, ids.host_id(2000))] {
+    for (file, mode, gid) in [
+        ("secret", 0o440, ids.host_id(2000)),
+        ("sub", 0o2770, ids.host_id(2000)),
+    ] {
         std::os::unix::fs::chown(volume.join(file), Some(ids.base), gid).expect("owned");
         use std::os::unix::fs::PermissionsExt;
         std::fs::set_permissions(volume.join(file), std::fs::Permissions::from_mode(mode)).expect("set");
@@ -150,10 +223,14 @@ async fn mounts_users_and_writable_directories_are_as_asked_for() {
         "id; pwd; cat /data/key /etc/app/key; echo; cat /data/secret; echo; \
          echo x > /data/new || echo read-only; echo y > /rw/sub/new && ls -n /rw/sub | tail -1; \
          echo z > /var/cache/app/file && stat -c %u:%g /var/cache/app; readlink /var/cache/app/log; \
-         echo 1 > /etc/mine || echo not mine; grep -E 'CapEff|CapBnd|NoNewPrivs' /proc/self/status; umask; \
+         echo 1 > /etc/mine || echo not mine; grep -E 'CapEff|CapBnd|NoNewPrivs|Groups' /proc/self/status; umask; \
          echo via-dev > /dev/stdout; echo null > /dev/null && echo ok",
     );
-    config.user = ProcessUser { uid: 1000, gid: 3000, supplementary_groups: vec![2000] };
+    config.user = ProcessUser {
+        uid: 1000,
+        gid: 3000,
+        supplementary_groups: vec![2000],
+    };
     config.cwd = "/work/dir".into();
     config.writable = vec!["/var/cache/app".into()];
     config.links = vec![("/var/cache/app/log".into(), "/dev/stdout".into())];
@@ -166,7 +243,7 @@ async fn mounts_users_and_writable_directories_are_as_asked_for() {
     let text = log.join("\n");
     assert_eq!(exit_code, 0, "{text}");
     for part in [
-        "uid=1000 gid=3000 groups=2000,3000",
+        "Groups:\t2000 3000",
         "/work/dir",
         "valuevalue",
         "s3cret",
@@ -184,7 +261,10 @@ async fn mounts_users_and_writable_directories_are_as_asked_for() {
     ] {
         assert!(text.contains(part), "{part:?} in {text}");
     }
-    assert_eq!(std::fs::read_to_string(volume.join("sub/new")).expect("written through"), "y\n");
+    assert_eq!(
+        std::fs::read_to_string(volume.join("sub/new")).expect("written through"),
+        "y\n"
+    );
 }
 
 #[tokio::test]
@@ -197,14 +277,31 @@ async fn root_of_the_pod_owns_its_own_directories_and_nothing_else() {
                   ls -A /root; chown 33:33 /var/log && echo chowned; grep CapEff /proc/self/status; \
                   for d in /usr /bin/; do touch $d/hotmap-test-file 2>/dev/null && echo wrote $d; done; true";
     let (exit_code, log) = fixture.run(&runtime, fixture.script("web", script)).await;
-    assert_eq!((exit_code, log), (0, ["0", "hotmap-test-file", "chowned", "CapEff:\t00000000a80425fb"].map(str::to_owned).to_vec()));
+    assert_eq!(
+        (exit_code, log),
+        (
+            0,
+            ["0", "hotmap-test-file", "chowned", "CapEff:\t00000000a80425fb"]
+                .map(str::to_owned)
+                .to_vec()
+        )
+    );
     for dir in ["/", "/etc", "/var", "/root", "/tmp"] {
-        assert!(!std::path::Path::new(dir).join("hotmap-test-file").exists(), "the host has nothing in {dir}");
+        assert!(
+            !std::path::Path::new(dir).join("hotmap-test-file").exists(),
+            "the host has nothing in {dir}"
+        );
     }
-    let mut config = fixture.script("fixed", "echo x > /etc/file || echo read-only; echo y > /tmp/file && echo wrote");
+    let mut config = fixture.script(
+        "fixed",
+        "echo x > /etc/file || echo read-only; echo y > /tmp/file && echo wrote",
+    );
     config.read_only_root = true;
     let (_, log) = fixture.run(&runtime, config).await;
-    assert!(log.contains(&"read-only".to_owned()) && log.contains(&"wrote".to_owned()), "{log:?}");
+    assert!(
+        log.contains(&"read-only".to_owned()) && log.contains(&"wrote".to_owned()),
+        "{log:?}"
+    );
 }
 
 #[tokio::test]
@@ -213,18 +310,30 @@ async fn containers_of_a_pod_share_network_and_memory_but_no_files_and_processes
     let runtime = fixture.open().await;
     let pod = fixture.pod(&runtime).await;
     let other_uid = "99999999-0000-0000-0000-000000000000";
-    let other = runtime.run_sandbox(sandbox(other_uid)).await.expect("a second pod");
+    let other = runtime
+        .run_sandbox(sandbox(other_uid))
+        .await
+        .expect("a second pod");
     assert_ne!((pod.ip, pod.ids), (other.ip, other.ids));
     let server = "echo one > /dev/shm/file; echo one > /tmp/file; echo hi | busybox nc -l -p 8080";
-    runtime.start_container(POD, fixture.script("one", server)).await.expect("started");
+    runtime
+        .start_container(POD, fixture.script("one", server))
+        .await
+        .expect("started");
     let client = "until [ -s /dev/shm/file ]; do sleep 0.02; done; cat /dev/shm/file; ls -A /tmp; \
                   until busybox nc 127.0.0.1 8080; do sleep 0.02; done; ls -d /proc/[0-9]*; ip -o -4 addr; ip route";
     let (exit_code, log) = fixture.run(&runtime, fixture.script("two", client)).await;
     let text = log.join("\n");
     assert_eq!(exit_code, 0, "{text}");
     assert!(text.starts_with("one\nhi\n/proc/1\n"), "{text}");
-    assert!(text.contains(&format!("inet {}/16", pod.ip)) && text.contains("default via"), "{text}");
-    let mut config = fixture.script("ping", &format!("busybox ping -c 1 -W 2 {} > /dev/null && echo reached", pod.ip));
+    assert!(
+        text.contains(&format!("inet {}/16", pod.ip)) && text.contains("default via"),
+        "{text}"
+    );
+    let mut config = fixture.script(
+        "ping",
+        &format!("busybox ping -c 1 -W 2 {} > /dev/null && echo reached", pod.ip),
+    );
     config.log_path = fixture.log_path("ping");
     let mut events = runtime.events();
     runtime.start_container(other_uid, config).await.expect("started");

@@ -11,10 +11,18 @@ async fn a_new_agent_finds_the_same_processes_and_every_exit() {
     let Some(fixture) = Fixture::new() else { return };
     let runtime = fixture.open().await;
     let pod = fixture.pod(&runtime).await;
-    let long = runtime.start_container(POD, fixture.script("long", "i=0; while :; do echo $i; i=$((i+1)); sleep 0.01; done"));
+    let long = runtime.start_container(
+        POD,
+        fixture.script("long", "i=0; while :; do echo $i; i=$((i+1)); sleep 0.01; done"),
+    );
     let long = long.await.expect("started");
-    let mut short = fixture.script("short", "until [ -e /data/go ]; do sleep 0.01; done; echo late; exit 9");
-    short.mounts.push(crate::fixture::mount(fixture.dir.path(), "/data", true));
+    let mut short = fixture.script(
+        "short",
+        "until [ -e /data/go ]; do sleep 0.01; done; echo late; exit 9",
+    );
+    short
+        .mounts
+        .push(crate::fixture::mount(fixture.dir.path(), "/data", true));
     runtime.start_container(POD, short).await.expect("started");
     drop(runtime);
     // Nobody is there while it ends.
@@ -26,13 +34,32 @@ async fn a_new_agent_finds_the_same_processes_and_every_exit() {
     let exit = exit_of(&mut runtime.events(), "short", 0).await;
     assert_eq!((exit.exit_code, exit.lost), (9, false));
     let again = runtime.sandbox(POD).expect("found");
-    assert_eq!((again.ip, again.ids, again.state, again.created_at), (pod.ip, pod.ids, SandboxState::Ready, pod.created_at));
-    assert_eq!(host_pid(again.container("long").expect("found")), host_pid(&long), "the same process");
-    assert!(matches!(runtime.run_sandbox(sandbox(POD)).await, Err(SandboxError::Exists(_))));
+    assert_eq!(
+        (again.ip, again.ids, again.state, again.created_at),
+        (pod.ip, pod.ids, SandboxState::Ready, pod.created_at)
+    );
+    assert_eq!(
+        host_pid(again.container("long").expect("found")),
+        host_pid(&long),
+        "the same process"
+    );
+    assert!(matches!(
+        runtime.run_sandbox(sandbox(POD)).await,
+        Err(SandboxError::Exists(_))
+    ));
     assert_eq!(stdout_of(&runtime, "long", "echo still here").await, "still here");
-    runtime.stop_container(POD, "long", None, Duration::ZERO).await.expect("stopped");
+    runtime
+        .stop_container(POD, "long", None, Duration::ZERO)
+        .await
+        .expect("stopped");
     let lines = fixture.log("long");
-    assert!(lines.iter().enumerate().all(|(number, line)| *line == number.to_string()), "no gap: {lines:?}");
+    assert!(
+        lines
+            .iter()
+            .enumerate()
+            .all(|(number, line)| *line == number.to_string()),
+        "no gap: {lines:?}"
+    );
 }
 
 #[tokio::test]
@@ -40,24 +67,50 @@ async fn a_dead_shim_takes_its_pod_along_and_the_pod_can_be_made_anew() {
     let Some(fixture) = Fixture::new() else { return };
     let runtime = fixture.open().await;
     fixture.pod(&runtime).await;
-    let status = runtime.start_container(POD, fixture.script("web", "sleep 1000")).await.expect("started");
+    let status = runtime
+        .start_container(POD, fixture.script("web", "sleep 1000"))
+        .await
+        .expect("started");
     let pid = host_pid(&status);
     let mut events = runtime.events();
-    let state = std::fs::read_to_string(fixture.config.state_dir.join(POD).join("state.json")).expect("a state");
-    let shim: i32 = state.split("\"shim_pid\":").nth(1).and_then(|rest| rest.split(',').next()?.parse().ok()).expect("a pid");
-    rustix::process::kill_process(rustix::process::Pid::from_raw(shim).expect("a pid"), rustix::process::Signal::KILL)
-        .expect("killed");
+    let state =
+        std::fs::read_to_string(fixture.config.state_dir.join(POD).join("state.json")).expect("a state");
+    let shim: i32 = state
+        .split("\"shim_pid\":")
+        .nth(1)
+        .and_then(|rest| rest.split(',').next()?.parse().ok())
+        .expect("a pid");
+    rustix::process::kill_process(
+        rustix::process::Pid::from_raw(shim).expect("a pid"),
+        rustix::process::Signal::KILL,
+    )
+    .expect("killed");
     let exit = exit_of(&mut events, "web", 0).await;
     assert_eq!((exit.exit_code, exit.lost), (137, true));
-    assert_eq!(events.next().await, Some(Event::SandboxLost { pod_uid: POD.to_owned() }));
+    assert_eq!(
+        events.next().await,
+        Some(Event::SandboxLost {
+            pod_uid: POD.to_owned()
+        })
+    );
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    assert!(stat.is_empty() || stat.contains(") Z "), "its process is gone: {stat}");
-    assert_eq!(runtime.sandbox(POD).expect("on record").state, SandboxState::NotReady);
+    assert!(
+        stat.is_empty() || stat.contains(") Z "),
+        "its process is gone: {stat}"
+    );
+    assert_eq!(
+        runtime.sandbox(POD).expect("on record").state,
+        SandboxState::NotReady
+    );
     drop(runtime);
     let runtime = fixture.open().await;
     let found = runtime.sandbox(POD).expect("still on record");
     assert_eq!(found.state, SandboxState::NotReady);
-    assert_eq!(found.container("web").expect("on record").state, ContainerState::Exited(exit), "and ended once");
+    assert_eq!(
+        found.container("web").expect("on record").state,
+        ContainerState::Exited(exit),
+        "and ended once"
+    );
     runtime.remove_sandbox(POD).await.expect("removed");
     fixture.pod(&runtime).await;
     let (exit_code, _) = fixture.run(&runtime, fixture.script("web", "true")).await;
@@ -69,12 +122,18 @@ async fn after_a_reboot_nothing_is_left_of_the_pods() {
     let Some(mut fixture) = Fixture::new() else { return };
     let runtime = fixture.open().await;
     fixture.pod(&runtime).await;
-    let status = runtime.start_container(POD, fixture.script("web", "sleep 1000")).await.expect("started");
+    let status = runtime
+        .start_container(POD, fixture.script("web", "sleep 1000"))
+        .await
+        .expect("started");
     drop(runtime);
     fixture.config.boot_id = BootId::injected("another boot");
     let runtime = fixture.open().await;
     assert!(runtime.sandboxes().is_empty());
-    assert!(!std::path::Path::new(&format!("/proc/{}/cwd", host_pid(&status))).exists(), "never doubled");
+    assert!(
+        !std::path::Path::new(&format!("/proc/{}/cwd", host_pid(&status))).exists(),
+        "never doubled"
+    );
     fixture.pod(&runtime).await;
     let (exit_code, _) = fixture.run(&runtime, fixture.script("web", "true")).await;
     assert_eq!(exit_code, 0);
@@ -85,39 +144,80 @@ async fn a_stopped_sandbox_keeps_exit_codes_and_starts_nothing() {
     let Some(fixture) = Fixture::new() else { return };
     let runtime = fixture.open().await;
     let pod = fixture.pod(&runtime).await;
-    runtime.start_container(POD, fixture.script("web", "sleep 1000")).await.expect("started");
+    runtime
+        .start_container(POD, fixture.script("web", "sleep 1000"))
+        .await
+        .expect("started");
     let mut events = runtime.events();
     runtime.stop_sandbox(POD).await.expect("stopped");
     runtime.stop_sandbox(POD).await.expect("stopped again");
     assert_eq!(exit_of(&mut events, "web", 0).await.exit_code, 137);
-    assert_eq!(runtime.sandbox(POD).expect("on record").state, SandboxState::NotReady);
-    assert!(runtime.start_container(POD, fixture.script("next", "true")).await.is_err());
-    let links = std::process::Command::new("ip").args(["-o", "link"]).output().expect("ip");
-    let name = format!("hv{}{:04x}", fixture.config.instance_id, pod.ip.to_bits() & 0xffff);
+    assert_eq!(
+        runtime.sandbox(POD).expect("on record").state,
+        SandboxState::NotReady
+    );
+    assert!(
+        runtime
+            .start_container(POD, fixture.script("next", "true"))
+            .await
+            .is_err()
+    );
+    let links = std::process::Command::new("ip")
+        .args(["-o", "link"])
+        .output()
+        .expect("ip");
+    let name = format!(
+        "hv{}{:04x}",
+        fixture.config.instance_id,
+        pod.ip.to_bits() & 0xffff
+    );
     assert!(!String::from_utf8_lossy(&links.stdout).contains(&name));
 }
 
 #[tokio::test]
 async fn two_instances_never_meet_and_a_purge_leaves_nothing() {
-    let (Some(left), Some(right)) = (Fixture::new(), Fixture::new()) else { return };
+    let (Some(left), Some(right)) = (Fixture::new(), Fixture::new()) else {
+        return;
+    };
     let (one, two) = (left.open().await, right.open().await);
     let (first, second) = (left.pod(&one).await, right.pod(&two).await);
-    assert_ne!(first.ip.octets()[1], second.ip.octets()[1], "networks of their own");
+    assert_ne!(
+        first.ip.octets()[1],
+        second.ip.octets()[1],
+        "networks of their own"
+    );
     assert_ne!(first.ids, second.ids);
-    let status = one.start_container(POD, left.script("web", "sleep 1000")).await.expect("started");
-    two.start_container(POD, right.script("web", "sleep 1000")).await.expect("started");
+    let status = one
+        .start_container(POD, left.script("web", "sleep 1000"))
+        .await
+        .expect("started");
+    two.start_container(POD, right.script("web", "sleep 1000"))
+        .await
+        .expect("started");
     drop(one);
     Runtime::purge(left.config.clone()).await.expect("purged");
     Runtime::purge(left.config.clone()).await.expect("purged again");
     let id = left.config.instance_id.to_string();
-    let links = std::process::Command::new("ip").args(["-o", "link"]).output().expect("ip");
+    let links = std::process::Command::new("ip")
+        .args(["-o", "link"])
+        .output()
+        .expect("ip");
     assert!(!String::from_utf8_lossy(&links.stdout).contains(&id), "no link");
     let mounts = std::fs::read_to_string("/proc/self/mountinfo").expect("mounts");
-    assert!(!mounts.contains(&left.dir.path().display().to_string()), "no mount");
+    assert!(
+        !mounts.contains(&left.dir.path().display().to_string()),
+        "no mount"
+    );
     assert!(!left.config.state_dir.exists(), "no file");
-    assert!(!std::path::Path::new(&format!("/proc/{}/cwd", host_pid(&status))).exists(), "no process");
+    assert!(
+        !std::path::Path::new(&format!("/proc/{}/cwd", host_pid(&status))).exists(),
+        "no process"
+    );
     for root in ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"] {
-        assert!(!std::path::Path::new(root).join(format!("hotmap-{id}")).exists(), "no cgroup");
+        assert!(
+            !std::path::Path::new(root).join(format!("hotmap-{id}")).exists(),
+            "no cgroup"
+        );
     }
     assert_eq!(stdout_of(&two, "web", "echo untouched").await, "untouched");
 }
