@@ -542,3 +542,41 @@ async fn a_node_may_ask_for_what_its_pods_refer_to() {
     }
     assert_eq!(server.objects.node_of("default", "p").as_deref(), Some("n1"));
 }
+
+#[tokio::test]
+async fn what_is_read_from_disk_is_what_was_written() {
+    let server = Server::start().await;
+    let pod = json!({"metadata": {"name": "p"}, "spec": {"containers": [{
+        "name": "c", "image": "a", "resources": {"limits": {"cpu": "0.5", "memory": "1Gi"}},
+        "livenessProbe": {"httpGet": {"port": "web", "path": "/"}}, "ports": [{"name": "web", "containerPort": 80}],
+    }], "tolerations": [{"operator": "Exists"}]}});
+    let secret = json!({"metadata": {"name": "s"}, "stringData": {"k": "v"}, "data": {"b": "AAEC/w=="}});
+    let lease = json!({"metadata": {"name": "l"}, "spec": {"renewTime": "2026-01-01T00:00:00.123456Z"}});
+    let node = json!({"metadata": {"name": "n", "labels": {"a": "b"}}, "spec": {"unschedulable": true}});
+    let event = json!({"metadata": {"name": "e"}, "reason": "R", "involvedObject": {"namespace": "default"}});
+    let mut written = Vec::new();
+    for (path, body) in [
+        ("default/pods/p", pod),
+        ("default/secrets/s", secret),
+        ("default/leases/l", lease),
+        ("nodes/n", node),
+        ("default/events/e", event),
+        ("default/configmaps/c", config_map("c", "é\n\"")),
+    ] {
+        let (collection, _) = path.rsplit_once('/').expect("a name");
+        written.push((path, server.ok(&format!("create {collection}"), body).await));
+    }
+    let server = server.restart().await;
+    for (path, written) in written {
+        assert_eq!(
+            server.ok(&format!("get {path}"), Value::Null).await,
+            written,
+            "{path}"
+        );
+        assert_eq!(
+            server.ok(&format!("merge {path}"), json!({})).await,
+            written,
+            "{path} unchanged"
+        );
+    }
+}
