@@ -1,1 +1,78 @@
-fn main() {}
+//! The one binary: flags and wiring. Every subcommand is a call into a crate of the library.
+
+mod bench;
+mod cli;
+mod data_dir;
+mod down;
+mod up;
+mod version;
+
+use std::process::ExitCode;
+
+use clap::{CommandFactory, Parser};
+use cli::{Cli, Command};
+use tracing_subscriber::EnvFilter;
+
+/// The call was wrong.
+const EXIT_CALL: u8 = 2;
+/// Workers of the runtime: nothing on them blocks, so more would only add memory.
+const RUNTIME_WORKERS: usize = 2;
+
+fn main() -> ExitCode {
+    // A pod's shim is this program too; it must not see a thread, a runtime or a flag of ours.
+    if let Some(code) = hotmap_runtime::shim_main_if_asked() {
+        return code;
+    }
+    let cli = Cli::parse();
+    let Ok(filter) = EnvFilter::try_new(&cli.log) else {
+        eprintln!(
+            "hotmap: --log {:?} is not a filter such as `info` or `hotmap_agent=debug`",
+            cli.log
+        );
+        return ExitCode::from(EXIT_CALL);
+    };
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .init();
+    match cli.command {
+        Command::Up(args) => match up::UpConfig::try_from(args) {
+            Ok(config) => finish(run(up::run(config))),
+            Err(error) => wrong_call(&error),
+        },
+        Command::Down(args) => match down::DownConfig::try_from(args) {
+            Ok(config) => finish(run(down::run(config)).map(|()| ExitCode::SUCCESS)),
+            Err(error) => wrong_call(&error),
+        },
+        Command::Bench(args) => finish(run(bench::run(args)).map(|()| ExitCode::SUCCESS)),
+        Command::Completions { shell } => {
+            clap_complete::generate(shell, &mut Cli::command(), "hotmap", &mut std::io::stdout());
+            ExitCode::SUCCESS
+        }
+        Command::Version => {
+            println!("{}", version::line());
+            ExitCode::SUCCESS
+        }
+    }
+}
+
+fn run<T>(command: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
+    let mut builder = tokio::runtime::Builder::new_multi_thread();
+    let runtime = builder.worker_threads(RUNTIME_WORKERS).enable_all().build()?;
+    let result = runtime.block_on(command);
+    // What still blocks (a read of a log nobody follows any more) must not hold up the end.
+    runtime.shutdown_background();
+    result
+}
+
+fn finish(result: anyhow::Result<ExitCode>) -> ExitCode {
+    result.unwrap_or_else(|error| {
+        eprintln!("hotmap: {error:#}");
+        ExitCode::FAILURE
+    })
+}
+
+fn wrong_call(error: &dyn std::error::Error) -> ExitCode {
+    eprintln!("hotmap: {error}");
+    ExitCode::from(EXIT_CALL)
+}

@@ -81,7 +81,7 @@ impl FromStr for Quantity {
 /// Billionths in one unit of a suffix.
 fn scale(suffix: &str) -> Option<i128> {
     let decimal = |exponent: i32| {
-        let power = u32::try_from(exponent + 9).ok()?;
+        let power = u32::try_from(exponent.checked_add(9)?).ok()?;
         10_i128.checked_pow(power)
     };
     let binary = |power: u32| 1024_i128.checked_pow(power)?.checked_mul(NANOS_PER_UNIT);
@@ -136,7 +136,7 @@ mod tests {
                 && quantity("999m") < quantity("1")
                 && quantity("-1").is_negative()
         );
-        for raw in ["", "x", "1Q", "1.2.3", "--1", "1e99", "Ki"] {
+        for raw in ["", "x", "1Q", "1.2.3", "--1", "1e99", "1e2147483647", "Ki"] {
             assert!(raw.parse::<Quantity>().is_err(), "{raw:?}");
         }
     }

@@ -1,1 +1,32 @@
 //! The node: follows objects, keeps volumes true, runs pods.
+//!
+//! ```text
+//!   pods of this node ──▶ worker per pod ──decide──▶ runtime (sandbox, containers)
+//!        │                    ▲     │ status, events ──▶ API
+//!        ▼ references         │     ▼
+//!   objects (one watch each) ─┴─▶ volumes (two threads, latest wins) ──▶ one rename
+//! ```
+
+mod access;
+mod agent;
+mod backoff;
+mod command;
+mod environment;
+mod events;
+mod expansion;
+mod fields;
+mod lifecycle;
+mod logs;
+mod node;
+mod objects;
+mod pod;
+mod probes;
+mod records;
+mod references;
+mod status;
+mod support;
+mod volumes;
+mod worker;
+
+pub use access::{Access, LogError, LogOptions, LogPieces};
+pub use agent::{Agent, AgentConfig, AgentError, down};

@@ -1,0 +1,108 @@
+//! The command line: what can be typed. What it may mean is checked by each command.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+
+/// Delivers a ConfigMap or Secret change to every process that uses it.
+///
+/// Exit codes: 0 done, 1 it failed, 2 the call was wrong.
+#[derive(Debug, Parser)]
+#[command(
+    name = "hotmap",
+    version,
+    disable_help_subcommand = true,
+    arg_required_else_help = true
+)]
+pub(crate) struct Cli {
+    /// What is logged to standard error, such as `info` or `hotmap_agent=debug`.
+    #[arg(
+        long,
+        global = true,
+        env = "HOTMAP_LOG",
+        value_name = "FILTER",
+        default_value = "warn"
+    )]
+    pub(crate) log: String,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Run the API server, the store and the node in one process.
+    Up(UpArgs),
+    /// Stop the pods that outlive `up`.
+    Down(DownArgs),
+    /// Measure this machine, or a cluster with --kubeconfig.
+    Bench(crate::bench::BenchArgs),
+    /// Print shell completions.
+    Completions {
+        /// The shell to complete for.
+        shell: clap_complete::Shell,
+    },
+    /// Print the version of hotmap and the Kubernetes release it follows.
+    Version,
+}
+
+/// Flags of `up`, as typed.
+#[derive(Debug, Args)]
+pub(crate) struct UpArgs {
+    /// Apply these manifests once at start: a file, or a directory of .yaml, .yml and .json files. Repeatable.
+    #[arg(
+        short = 'f',
+        long = "filename",
+        env = "HOTMAP_FILENAME",
+        value_name = "FILE|DIR",
+        value_delimiter = ','
+    )]
+    pub(crate) manifests: Vec<PathBuf>,
+    /// Serve the API and the store only; pods stay Pending. Needs no root.
+    #[arg(long, env = "HOTMAP_NO_NODE")]
+    pub(crate) no_node: bool,
+    /// Serve on a free port from a temporary directory, run CMD with KUBECONFIG set, leave nothing behind.
+    #[arg(long, requires = "command", conflicts_with_all = ["data_dir", "kubeconfig"])]
+    pub(crate) temp: bool,
+    #[command(flatten)]
+    pub(crate) data_dir: DataDirArg,
+    /// Where the API listens, loopback by default; port 0 takes a free one.
+    #[arg(
+        long,
+        env = "HOTMAP_LISTEN",
+        value_name = "ADDR",
+        default_value = "127.0.0.1:6443"
+    )]
+    pub(crate) listen: String,
+    /// One more name or address in the serving certificate. Repeatable.
+    #[arg(long, env = "HOTMAP_TLS_SAN", value_name = "NAME", value_delimiter = ',')]
+    pub(crate) tls_san: Vec<String>,
+    /// Where the admin kubeconfig is written, mode 0600 [default: <data-dir>/admin.kubeconfig]
+    #[arg(long, env = "HOTMAP_KUBECONFIG", value_name = "FILE")]
+    pub(crate) kubeconfig: Option<PathBuf>,
+    /// Name of this node [default: the host name]
+    #[arg(long, env = "HOTMAP_NODE_NAME", value_name = "NAME")]
+    pub(crate) node_name: Option<String>,
+    /// Run pods that ask for privileged containers, with root on the host.
+    #[arg(long, env = "HOTMAP_ALLOW_PRIVILEGED")]
+    pub(crate) allow_privileged: bool,
+    /// Command to run with --temp; its exit code is returned.
+    #[arg(last = true, value_name = "CMD", requires = "temp")]
+    pub(crate) command: Vec<String>,
+}
+
+/// Flags of `down`, as typed.
+#[derive(Debug, Args)]
+pub(crate) struct DownArgs {
+    #[command(flatten)]
+    pub(crate) data_dir: DataDirArg,
+    /// Also remove the data directory and everything in it: all objects, certificates and logs.
+    #[arg(long)]
+    pub(crate) purge: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DataDirArg {
+    /// Where everything is kept [default: /var/lib/hotmap for root, else $XDG_STATE_HOME/hotmap]
+    #[arg(long, env = "HOTMAP_DATA_DIR", value_name = "DIR")]
+    pub(crate) data_dir: Option<PathBuf>,
+}

@@ -1,0 +1,47 @@
+//! `hotmap down`: ends what outlives `up`, and with `--purge` everything else too.
+
+use std::{fs, path::PathBuf};
+
+use anyhow::Context;
+
+use crate::{
+    cli::DownArgs,
+    data_dir::{self, DataDir, DataDirError},
+};
+
+/// Flags that were checked.
+#[derive(Debug)]
+pub(crate) struct DownConfig {
+    data_dir: PathBuf,
+    purge: bool,
+}
+
+impl DownConfig {
+    pub(crate) fn try_from(args: DownArgs) -> Result<Self, DataDirError> {
+        let data_dir = args.data_dir.data_dir.map_or_else(data_dir::default_path, Ok)?;
+        if !data_dir.is_dir() {
+            return Err(DataDirError::Missing { path: data_dir });
+        }
+        Ok(Self {
+            data_dir,
+            purge: args.purge,
+        })
+    }
+}
+
+/// Stops all pods of the instance. `up` must not run: it would start them again.
+pub(crate) async fn run(config: DownConfig) -> anyhow::Result<()> {
+    let data_dir = DataDir::open(&config.data_dir)?;
+    if rustix::process::geteuid().is_root() {
+        hotmap_agent::down(data_dir.path(), data_dir.id())
+            .await
+            .context("not everything could be stopped")?;
+        println!("no pods of {} are running", data_dir.path().display());
+    }
+    if config.purge {
+        fs::remove_dir_all(data_dir.path())
+            .with_context(|| format!("cannot remove {}", data_dir.path().display()))?;
+        println!("{} is gone", data_dir.path().display());
+    }
+    Ok(())
+}

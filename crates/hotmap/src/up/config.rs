@@ -1,0 +1,151 @@
+//! What `up` may run with: every rule about its flags is here.
+
+use std::{
+    net::{SocketAddr, ToSocketAddrs},
+    path::PathBuf,
+};
+
+use hotmap_object::names;
+
+use crate::{
+    cli::UpArgs,
+    data_dir::{self, DataDirError},
+};
+
+/// Flags that were checked.
+#[derive(Debug)]
+pub(crate) struct UpConfig {
+    pub(crate) home: Home,
+    pub(crate) listen: SocketAddr,
+    pub(crate) tls_sans: Vec<String>,
+    pub(crate) manifests: Vec<PathBuf>,
+    pub(crate) node: Option<NodeConfig>,
+}
+
+/// Where this instance lives, and with that how long.
+#[derive(Debug)]
+pub(crate) enum Home {
+    /// Until somebody purges it.
+    Kept {
+        data_dir: PathBuf,
+        kubeconfig: Option<PathBuf>,
+    },
+    /// As long as this command runs.
+    Temporary { command: Vec<String> },
+}
+
+#[derive(Debug)]
+pub(crate) struct NodeConfig {
+    pub(crate) name: String,
+    pub(crate) allow_privileged: bool,
+}
+
+/// A call that cannot be carried out as typed: exit code 2.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum UpCallError {
+    #[error("--listen {given:?} is not an address like 127.0.0.1:6443: {source}")]
+    Listen { given: String, source: std::io::Error },
+    #[error("--listen {given:?} names no address")]
+    ListenUnknown { given: String },
+    #[error("--node-name {name:?} is not a node name: {}", .broken.join("; "))]
+    NodeName { name: String, broken: Vec<String> },
+    #[error(
+        "running pods needs root, for mounts, namespaces and the pod network; start with --no-node to have the API and the store without it, or run as root"
+    )]
+    NeedsRoot,
+    #[error("--filename {}: no such file or directory", .0.display())]
+    NoManifest(PathBuf),
+    #[error(transparent)]
+    DataDir(#[from] DataDirError),
+}
+
+impl UpConfig {
+    pub(crate) fn try_from(args: UpArgs) -> Result<Self, UpCallError> {
+        for path in &args.manifests {
+            if !path.exists() {
+                return Err(UpCallError::NoManifest(path.clone()));
+            }
+        }
+        let node = if args.no_node || args.temp {
+            None
+        } else {
+            Some(node_config(&args)?)
+        };
+        let home = if args.temp {
+            Home::Temporary {
+                command: args.command,
+            }
+        } else {
+            let data_dir = args.data_dir.data_dir.map_or_else(data_dir::default_path, Ok)?;
+            Home::Kept {
+                data_dir,
+                kubeconfig: args.kubeconfig,
+            }
+        };
+        let listen = match &home {
+            Home::Temporary { .. } => SocketAddr::from(([127, 0, 0, 1], 0)),
+            Home::Kept { .. } => listen_address(&args.listen)?,
+        };
+        Ok(Self {
+            home,
+            listen,
+            tls_sans: args.tls_san,
+            manifests: args.manifests,
+            node,
+        })
+    }
+}
+
+fn node_config(args: &UpArgs) -> Result<NodeConfig, UpCallError> {
+    if !rustix::process::geteuid().is_root() {
+        return Err(UpCallError::NeedsRoot);
+    }
+    let name = args.node_name.clone().unwrap_or_else(host_name);
+    match names::dns_1123_subdomain(&name) {
+        broken if broken.is_empty() => Ok(NodeConfig {
+            name,
+            allow_privileged: args.allow_privileged,
+        }),
+        broken => Err(UpCallError::NodeName { name, broken }),
+    }
+}
+
+/// The host's name in the alphabet of node names, as a kubelet takes it.
+fn host_name() -> String {
+    let uname = rustix::system::uname();
+    uname.nodename().to_string_lossy().trim().to_lowercase()
+}
+
+fn listen_address(given: &str) -> Result<SocketAddr, UpCallError> {
+    let full = if given.starts_with(':') {
+        format!("0.0.0.0{given}")
+    } else {
+        given.to_owned()
+    };
+    let mut addresses = full.to_socket_addrs().map_err(|source| UpCallError::Listen {
+        given: given.to_owned(),
+        source,
+    })?;
+    addresses.next().ok_or_else(|| UpCallError::ListenUnknown {
+        given: given.to_owned(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn listen_takes_what_people_type() {
+        for (given, address) in [
+            ("127.0.0.1:6443", Some("127.0.0.1:6443")),
+            (":7000", Some("0.0.0.0:7000")),
+            ("[::1]:0", Some("[::1]:0")),
+            ("6443", None),
+            ("127.0.0.1:99999", None),
+        ] {
+            let found = listen_address(given).ok().map(|address| address.to_string());
+            assert_eq!(found.as_deref(), address, "{given}");
+        }
+    }
+}

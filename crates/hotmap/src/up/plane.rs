@@ -1,0 +1,199 @@
+//! Everything that `up` runs, started in order and stopped in the reverse.
+
+use std::{net::SocketAddr, path::Path, sync::Arc};
+
+use anyhow::{Context, anyhow};
+use hotmap_agent::{Access, Agent, AgentConfig};
+use hotmap_client::{Client, ClientConfig, Server};
+use hotmap_server::{
+    NodeAccess, ServerConfig,
+    credentials::{Credentials, Identity},
+};
+use hotmap_store::{Embedded, SystemClock};
+use jiff::Timestamp;
+use tokio::{
+    net::TcpListener,
+    sync::{oneshot, watch},
+    task::{JoinHandle, JoinSet, spawn_blocking},
+};
+
+use super::{
+    config::{NodeConfig, UpConfig},
+    node_access::LocalNode,
+};
+use crate::data_dir::DataDir;
+
+/// A running instance.
+pub(super) struct Plane {
+    url: String,
+    credentials: Credentials,
+    store: Arc<Embedded>,
+    server: JoinHandle<anyhow::Result<()>>,
+    stop_server: watch::Sender<bool>,
+    /// Controllers and node: they end before the server does.
+    clients: JoinSet<anyhow::Result<()>>,
+    stop_clients: watch::Sender<bool>,
+    /// The pods of the node, if there is one.
+    pods: Option<Access>,
+}
+
+impl Plane {
+    /// Starts everything; returns once `/readyz` is good.
+    pub(super) async fn start(config: &UpConfig, data_dir: &DataDir) -> anyhow::Result<Self> {
+        let listener = TcpListener::bind(config.listen).await.with_context(|| {
+            format!(
+                "cannot listen on {}; name another address with --listen, port 0 for a free one",
+                config.listen
+            )
+        })?;
+        let address = listener.local_addr()?;
+        let url = format!("https://{}", reachable(address));
+        let path = data_dir.path().to_owned();
+        let names = config.tls_sans.clone();
+        // Files and, on the first start, key pairs: not on a worker of the runtime.
+        let (credentials, store) = spawn_blocking(move || -> anyhow::Result<_> {
+            let credentials = Credentials::open(&path, &names, Timestamp::now())?;
+            let store = Embedded::open(&path, Arc::new(SystemClock))?;
+            Ok((credentials, Arc::new(store)))
+        })
+        .await??;
+        let (stop_server, stopping) = watch::channel(false);
+        let (ready_sender, ready) = oneshot::channel();
+        let node = Arc::new(LocalNode::default());
+        let server_config = ServerConfig {
+            version: crate::version::OWN.to_owned(),
+            credentials: credentials.clone(),
+            node: config
+                .node
+                .as_ref()
+                .map(|_| Arc::clone(&node) as Arc<dyn NodeAccess>),
+            ready: Some(ready_sender),
+        };
+        let shared: Arc<Embedded> = Arc::clone(&store);
+        let server = tokio::spawn(async move {
+            Ok(hotmap_server::run(server_config, shared, listener, stopped(stopping)).await?)
+        });
+        let (stop_clients, _) = watch::channel(false);
+        let mut plane = Self {
+            url,
+            credentials,
+            store,
+            server,
+            stop_server,
+            clients: JoinSet::new(),
+            stop_clients,
+            pods: None,
+        };
+        if ready.await.is_err() {
+            return Err(plane.failed().await);
+        }
+        plane.start_controllers().await?;
+        if let Some(config) = &config.node {
+            plane.start_node(config, data_dir, address, &node).await?;
+        }
+        Ok(plane)
+    }
+
+    async fn start_controllers(&mut self) -> anyhow::Result<()> {
+        let client = self.client(Identity::Controllers).await?;
+        let stopping = stopped(self.stop_clients.subscribe());
+        self.clients
+            .spawn(async move { Ok(hotmap_workload::run(client, stopping).await?) });
+        Ok(())
+    }
+
+    async fn start_node(
+        &mut self,
+        config: &NodeConfig,
+        data_dir: &DataDir,
+        address: SocketAddr,
+        node: &LocalNode,
+    ) -> anyhow::Result<()> {
+        let client = self.client(Identity::Node(config.name.clone())).await?;
+        let agent_config = AgentConfig {
+            node_name: config.name.clone(),
+            data_dir: data_dir.path().to_owned(),
+            instance_id: data_dir.id().to_owned(),
+            internal_ip: reachable(address).ip(),
+            allow_privileged: config.allow_privileged,
+        };
+        let mut agent = Agent::start(agent_config, client)
+            .await
+            .context("the node does not start")?;
+        node.attach(agent.access());
+        self.pods = Some(agent.access());
+        let stopping = stopped(self.stop_clients.subscribe());
+        self.clients.spawn(async move { Ok(agent.run(stopping).await?) });
+        Ok(())
+    }
+
+    /// Where the API is.
+    pub(super) fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// A client with an identity of ours.
+    pub(super) async fn client(&self, identity: Identity) -> anyhow::Result<Client> {
+        let credentials = self.credentials.clone();
+        let certificate = spawn_blocking(move || credentials.client(&identity, Timestamp::now())).await??;
+        let mut config = ClientConfig::new(Server::parse(&self.url)?, self.credentials.authority_pem());
+        config.identity = Some(hotmap_client::Identity {
+            certificate_pem: certificate.certificate_pem.into_bytes(),
+            key_pem: certificate.key_pem.into_bytes(),
+        });
+        Ok(Client::new(config)?)
+    }
+
+    /// Writes the administrator's kubeconfig.
+    pub(super) async fn write_kubeconfig(&self, path: &Path) -> anyhow::Result<()> {
+        let (credentials, url, path) = (self.credentials.clone(), self.url.clone(), path.to_owned());
+        let write = move || credentials.write_kubeconfig(&path, &url, &Identity::Admin, Timestamp::now());
+        Ok(spawn_blocking(write).await??)
+    }
+
+    /// Ends only when a part of the instance has ended on its own.
+    pub(super) async fn failed(&mut self) -> anyhow::Error {
+        let ended = tokio::select! {
+            ended = &mut self.server => ended.map_err(anyhow::Error::from).flatten().context("the API server ended"),
+            Some(ended) = self.clients.join_next() => {
+                ended.map_err(anyhow::Error::from).flatten().context("a controller ended")
+            }
+        };
+        ended
+            .err()
+            .unwrap_or_else(|| anyhow!("a part of the instance ended without being asked to"))
+    }
+
+    /// Stops everything and returns the last line for the user.
+    pub(super) async fn stop(mut self) -> anyhow::Result<String> {
+        self.stop_clients.send_replace(true);
+        while let Some(ended) = self.clients.join_next().await {
+            ended??;
+        }
+        self.stop_server.send_replace(true);
+        self.server.await??;
+        let store = self.store;
+        spawn_blocking(move || store.close()).await?;
+        Ok(match self.pods.map(|pods| pods.running_pods()) {
+            None | Some(0) => "hotmap has stopped; no pods are running".to_owned(),
+            Some(1) => "hotmap has stopped; 1 pod goes on running: `hotmap down` stops it".to_owned(),
+            Some(pods) => format!("hotmap has stopped; {pods} pods go on running: `hotmap down` stops them"),
+        })
+    }
+}
+
+async fn stopped(mut stopping: watch::Receiver<bool>) {
+    // A sender that is gone is as good as a stop: nobody could ask for one any more.
+    let _ = stopping.wait_for(|stop| *stop).await;
+}
+
+/// An address a client on this machine can connect to: a wildcard becomes loopback.
+fn reachable(address: SocketAddr) -> SocketAddr {
+    match address {
+        SocketAddr::V4(v4) if v4.ip().is_unspecified() => SocketAddr::from(([127, 0, 0, 1], v4.port())),
+        SocketAddr::V6(v6) if v6.ip().is_unspecified() => {
+            SocketAddr::from(([0, 0, 0, 0, 0, 0, 0, 1], v6.port()))
+        }
+        other => other,
+    }
+}

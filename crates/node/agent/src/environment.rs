@@ -1,0 +1,279 @@
+//! The environment of a container, computed afresh for each start.
+//!
+//! Order and precedence follow `pkg/kubelet/kubelet_pods.go` (`makeEnvironmentVariables`), Kubernetes 1.36: `envFrom` in
+//! order, then `env` in order, later ones win. Service variables are not made: hotmap does not proxy services.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use crate::{
+    expansion::expand,
+    fields::{self, FieldError, PodFacts},
+    objects::{self, Held},
+    pod::{Container, EnvVarSource, KeySelector, Pod},
+    references::{ObjectKind, ObjectRef},
+};
+
+/// Variables by name, the form in which commands and arguments look them up.
+pub(crate) type Environment = BTreeMap<String, String>;
+
+/// Why a container cannot get its environment, in the kubelet's words: `CreateContainerConfigError`.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum EnvironmentError {
+    #[error("{}", objects::not_found(*.kind, .name))]
+    NoObject { kind: ObjectKind, name: String },
+    #[error("{}", objects::not_synced(*.0))]
+    NotSynced(ObjectKind),
+    #[error("couldn't find key {key} in {} {namespace}/{name}", .kind.name())]
+    NoKey {
+        kind: ObjectKind,
+        namespace: String,
+        name: String,
+        key: String,
+    },
+    #[error("variable {0} holds a NUL byte, which no environment can carry")]
+    Nul(String),
+    #[error("variable {0} is not UTF-8")]
+    NotUtf8(String),
+    #[error(transparent)]
+    Field(#[from] FieldError),
+}
+
+/// What is known of an object when the container starts.
+#[derive(Debug, Clone)]
+pub(crate) enum Known {
+    Present(Arc<Held>),
+    Missing,
+    /// Nothing has been heard from the API yet.
+    Unknown,
+}
+
+/// Computes the environment. `look_up` is asked once per object, so that all variables of it come from one revision.
+pub(crate) fn environment(
+    pod: &Pod,
+    container: &Container,
+    facts: &PodFacts,
+    look_up: impl Fn(&ObjectRef) -> Known,
+) -> Result<Environment, EnvironmentError> {
+    let mut objects = Objects {
+        namespace: &pod.metadata.namespace,
+        look_up,
+        seen: BTreeMap::new(),
+    };
+    let mut variables = Environment::new();
+    for source in &container.env_from {
+        let config_map = source
+            .config_map_ref
+            .as_ref()
+            .map(|one| (ObjectKind::ConfigMap, one));
+        let secret = source.secret_ref.as_ref().map(|one| (ObjectKind::Secret, one));
+        for (kind, reference) in config_map.into_iter().chain(secret) {
+            let Some(held) = objects.get(kind, &reference.name, reference.optional)? else {
+                continue;
+            };
+            for (key, value) in held.text_values() {
+                let name = format!("{}{key}", source.prefix);
+                let value = text(&name, value)?;
+                variables.insert(name, value);
+            }
+        }
+    }
+    for variable in &container.env {
+        let value = match &variable.value_from {
+            None => Some(expand(&variable.value, |name| {
+                variables.get(name).map(String::as_str)
+            })),
+            Some(source) => objects.value(pod, container, facts, &variable.name, source)?,
+        };
+        // An optional key that is missing leaves an earlier value of that name as it is.
+        if let Some(value) = value {
+            if value.contains('\0') {
+                return Err(EnvironmentError::Nul(variable.name.clone()));
+            }
+            variables.insert(variable.name.clone(), value);
+        }
+    }
+    Ok(variables)
+}
+
+struct Objects<'a, L> {
+    namespace: &'a str,
+    look_up: L,
+    seen: BTreeMap<ObjectRef, Known>,
+}
+
+impl<L: Fn(&ObjectRef) -> Known> Objects<'_, L> {
+    fn get(
+        &mut self,
+        kind: ObjectKind,
+        name: &str,
+        optional: bool,
+    ) -> Result<Option<Arc<Held>>, EnvironmentError> {
+        let reference = ObjectRef {
+            kind,
+            namespace: self.namespace.to_owned(),
+            name: name.to_owned(),
+        };
+        let look_up = &self.look_up;
+        let known = self.seen.entry(reference).or_insert_with_key(look_up);
+        match known {
+            Known::Present(held) => Ok(Some(Arc::clone(held))),
+            Known::Missing if optional => Ok(None),
+            Known::Missing => Err(EnvironmentError::NoObject {
+                kind,
+                name: name.to_owned(),
+            }),
+            Known::Unknown => Err(EnvironmentError::NotSynced(kind)),
+        }
+    }
+
+    fn key(
+        &mut self,
+        kind: ObjectKind,
+        variable: &str,
+        selector: &KeySelector,
+    ) -> Result<Option<String>, EnvironmentError> {
+        let Some(held) = self.get(kind, &selector.name, selector.optional)? else {
+            return Ok(None);
+        };
+        match held.text_value(&selector.key) {
+            Some(value) => text(variable, value).map(Some),
+            None if selector.optional => Ok(None),
+            None => Err(EnvironmentError::NoKey {
+                kind,
+                namespace: self.namespace.to_owned(),
+                name: selector.name.clone(),
+                key: selector.key.clone(),
+            }),
+        }
+    }
+
+    fn value(
+        &mut self,
+        pod: &Pod,
+        container: &Container,
+        facts: &PodFacts,
+        variable: &str,
+        source: &EnvVarSource,
+    ) -> Result<Option<String>, EnvironmentError> {
+        if let Some(field) = &source.field_ref {
+            return Ok(Some(fields::for_environment(pod, facts, &field.field_path)?));
+        }
+        if let Some(selector) = &source.resource_field_ref {
+            return Ok(Some(fields::resource(pod, Some(container), facts, selector)?));
+        }
+        if let Some(selector) = &source.config_map_key_ref {
+            return self.key(ObjectKind::ConfigMap, variable, selector);
+        }
+        if let Some(selector) = &source.secret_key_ref {
+            return self.key(ObjectKind::Secret, variable, selector);
+        }
+        Ok(None)
+    }
+}
+
+fn text(variable: &str, value: &[u8]) -> Result<String, EnvironmentError> {
+    let text = std::str::from_utf8(value).map_err(|_| EnvironmentError::NotUtf8(variable.to_owned()))?;
+    if text.contains('\0') {
+        Err(EnvironmentError::Nul(variable.to_owned()))
+    } else {
+        Ok(text.to_owned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn held(reference: &ObjectRef, document: Value) -> Known {
+        let json = document.to_string();
+        Known::Present(Arc::new(
+            Held::parse(reference.kind, json.as_bytes()).expect("an object"),
+        ))
+    }
+
+    fn computed(container: Value) -> Result<Vec<String>, String> {
+        let document =
+            json!({"metadata": {"name": "p", "namespace": "n"}, "spec": {"containers": [container]}});
+        let pod = Pod::from_document(&document).expect("a pod");
+        let look_up = |reference: &ObjectRef| match (reference.kind, reference.name.as_str()) {
+            (ObjectKind::ConfigMap, "app") => held(
+                reference,
+                json!({
+                    "data": {"level": "INFO", "a.b": "dotted"}, "binaryData": {"bin": "AAE="}
+                }),
+            ),
+            (ObjectKind::Secret, "key") => held(
+                reference,
+                json!({
+                    "data": {"token": "czNjcjN0", "bad": "/w=="}
+                }),
+            ),
+            (ObjectKind::ConfigMap, "unknown") => Known::Unknown,
+            _ => Known::Missing,
+        };
+        let variables = environment(&pod, &pod.spec.containers[0], &PodFacts::default(), look_up);
+        variables
+            .map(|variables| {
+                variables
+                    .iter()
+                    .map(|(name, value)| format!("{name}={value}"))
+                    .collect()
+            })
+            .map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn later_sources_win_and_values_expand() {
+        let container = json!({"name": "c",
+            "envFrom": [{"prefix": "P_", "configMapRef": {"name": "app"}}, {"configMapRef": {"name": "none", "optional": true}}],
+            "env": [{"name": "A", "value": "1"}, {"name": "B", "value": "$(A)$(P_level)$(C)"}, {"name": "A", "value": "2"},
+                    {"name": "P_level", "valueFrom": {"configMapKeyRef": {"name": "app", "key": "none", "optional": true}}},
+                    {"name": "T", "valueFrom": {"secretKeyRef": {"name": "key", "key": "token"}}},
+                    {"name": "N", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}, {"name": "E"}]});
+        let expected = [
+            "A=2",
+            "B=1INFO$(C)",
+            "E=",
+            "N=p",
+            "P_a.b=dotted",
+            "P_level=INFO",
+            "T=s3cr3t",
+        ];
+        assert_eq!(computed(container).expect("complete"), expected);
+    }
+
+    #[test]
+    fn what_is_missing_is_said_in_the_kubelets_words() {
+        let from = |source: Value| json!({"name": "c", "env": [{"name": "X", "valueFrom": source}]});
+        for (container, text) in [
+            (
+                from(json!({"configMapKeyRef": {"name": "none", "key": "k"}})),
+                r#"configmap "none" not found"#,
+            ),
+            (
+                from(json!({"configMapKeyRef": {"name": "app", "key": "bin"}})),
+                "couldn't find key bin in ConfigMap n/app",
+            ),
+            (
+                from(json!({"secretKeyRef": {"name": "key", "key": "k"}})),
+                "couldn't find key k in Secret n/key",
+            ),
+            (
+                from(json!({"secretKeyRef": {"name": "key", "key": "bad"}})),
+                "variable X is not UTF-8",
+            ),
+            (
+                from(json!({"configMapKeyRef": {"name": "unknown", "key": "k"}})),
+                "failed to sync configmap cache: timed out waiting for the condition",
+            ),
+            (
+                json!({"name": "c", "envFrom": [{"secretRef": {"name": "none"}}]}),
+                r#"secret "none" not found"#,
+            ),
+        ] {
+            assert_eq!(computed(container).expect_err(text), text);
+        }
+    }
+}

@@ -1,0 +1,195 @@
+//! Events about pods, told to the API: repeated ones are counted, not told again.
+//!
+//! Bounded and best effort, as upstream's recorder: an event that cannot be sent is logged and dropped, never waited for.
+
+use std::{collections::VecDeque, time::Duration};
+
+use hotmap_client::{Client, PatchType, ResourcePath, WriteParams};
+use hotmap_object::timestamp;
+use jiff::Timestamp;
+use serde_json::json;
+use tokio::sync::mpsc;
+use tracing::warn;
+
+use crate::pod::Pod;
+
+/// Events that wait for the API; more are dropped.
+const WAITING_MAX: usize = 1_000;
+/// Kinds of events whose count is kept up; older ones begin anew.
+const REMEMBERED_MAX: usize = 4_096;
+/// Tries of one event, and the pause before each but the first.
+const TRIES: u32 = 3;
+const TRY_PAUSE: Duration = Duration::from_secs(1);
+
+/// Normal or Warning.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Severity {
+    Normal,
+    Warning,
+}
+
+/// Whom an event is about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Subject {
+    kind: &'static str,
+    namespace: String,
+    name: String,
+    uid: String,
+    /// Such as `spec.containers{nginx}`.
+    field_path: String,
+}
+
+impl Subject {
+    /// A whole pod.
+    pub(crate) fn pod(pod: &Pod) -> Self {
+        let metadata = &pod.metadata;
+        Self {
+            kind: "Pod",
+            namespace: metadata.namespace.clone(),
+            name: metadata.name.clone(),
+            uid: metadata.uid.clone(),
+            field_path: String::new(),
+        }
+    }
+
+    /// One container of a pod.
+    pub(crate) fn container(pod: &Pod, name: &str) -> Self {
+        let is_init = pod.spec.init_containers.iter().any(|one| one.name == name);
+        let list = if is_init { "initContainers" } else { "containers" };
+        Self {
+            field_path: format!("spec.{list}{{{name}}}"),
+            ..Self::pod(pod)
+        }
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Told {
+    subject: Subject,
+    severity: Severity,
+    reason: &'static str,
+    message: String,
+}
+
+/// Where events are told. Cheap to clone.
+#[derive(Debug, Clone)]
+pub(crate) struct Recorder {
+    sender: mpsc::Sender<Told>,
+}
+
+impl Recorder {
+    /// A recorder, and the task that sends what it is told.
+    pub(crate) fn new(client: Client, node_name: String) -> (Self, impl Future<Output = ()>) {
+        let (sender, receiver) = mpsc::channel(WAITING_MAX);
+        (Self { sender }, send_for_ever(client, node_name, receiver))
+    }
+
+    pub(crate) fn normal(&self, subject: Subject, reason: &'static str, message: impl Into<String>) {
+        self.tell(subject, Severity::Normal, reason, message.into());
+    }
+
+    pub(crate) fn warning(&self, subject: Subject, reason: &'static str, message: impl Into<String>) {
+        self.tell(subject, Severity::Warning, reason, message.into());
+    }
+
+    fn tell(&self, subject: Subject, severity: Severity, reason: &'static str, message: String) {
+        if self
+            .sender
+            .try_send(Told {
+                subject,
+                severity,
+                reason,
+                message,
+            })
+            .is_err()
+        {
+            warn!(reason, "event dropped: too many wait for the API");
+        }
+    }
+}
+
+/// An event that was sent, for counting its repetitions.
+struct Sent {
+    told: Told,
+    name: String,
+    count: u32,
+}
+
+async fn send_for_ever(client: Client, node_name: String, mut receiver: mpsc::Receiver<Told>) {
+    let mut remembered: VecDeque<Sent> = VecDeque::new();
+    while let Some(told) = receiver.recv().await {
+        for attempt in 0..TRIES {
+            if attempt > 0 {
+                tokio::time::sleep(TRY_PAUSE).await;
+            }
+            match send(&client, &node_name, &told, &mut remembered).await {
+                Ok(()) => break,
+                // The namespace is gone or going: there is nobody left to tell.
+                Err(error) if error.status().is_some() => {
+                    tracing::debug!(reason = told.reason, %error, "event refused");
+                    break;
+                }
+                Err(error) => warn!(reason = told.reason, %error, "event not sent"),
+            }
+        }
+    }
+}
+
+async fn send(
+    client: &Client,
+    node_name: &str,
+    told: &Told,
+    remembered: &mut VecDeque<Sent>,
+) -> Result<(), hotmap_client::ClientError> {
+    let now = Timestamp::now();
+    let events = ResourcePath::new("", "v1", "events").in_namespace(told.subject.namespace.as_str());
+    if let Some(at) = remembered.iter().position(|sent| sent.told == *told) {
+        let sent = &mut remembered[at];
+        let patch = json!({"count": sent.count + 1, "lastTimestamp": timestamp::seconds(now)});
+        match client
+            .patch(
+                &events.clone().name(sent.name.as_str()),
+                PatchType::Merge,
+                &patch,
+                &WriteParams::default(),
+            )
+            .await
+        {
+            Ok(_) => {
+                sent.count += 1;
+                return Ok(());
+            }
+            // Events live for an hour; a new one begins.
+            Err(error) if error.is_not_found() => drop(remembered.remove(at)),
+            Err(error) => return Err(error),
+        }
+    }
+    let subject = &told.subject;
+    let name = format!("{}.{:x}", subject.name, now.as_nanosecond());
+    let mut involved = json!({"apiVersion": "v1", "kind": subject.kind, "namespace": subject.namespace,
+        "name": subject.name, "uid": subject.uid});
+    if !subject.field_path.is_empty() {
+        involved["fieldPath"] = subject.field_path.clone().into();
+    }
+    let severity = match told.severity {
+        Severity::Normal => "Normal",
+        Severity::Warning => "Warning",
+    };
+    let event = json!({
+        "apiVersion": "v1", "kind": "Event", "metadata": {"name": name, "namespace": subject.namespace},
+        "involvedObject": involved, "type": severity, "reason": told.reason, "message": told.message, "count": 1,
+        "firstTimestamp": timestamp::seconds(now), "lastTimestamp": timestamp::seconds(now),
+        "source": {"component": "hotmap-agent", "host": node_name},
+        "reportingComponent": "hotmap-agent", "reportingInstance": node_name,
+    });
+    client.create(&events, &event, &WriteParams::default()).await?;
+    if remembered.len() == REMEMBERED_MAX {
+        remembered.pop_front();
+    }
+    remembered.push_back(Sent {
+        told: told.clone(),
+        name,
+        count: 1,
+    });
+    Ok(())
+}

@@ -1,0 +1,196 @@
+//! The Node object and its Lease: how the API knows that this node is there.
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use hotmap_client::{Client, ClientError, PatchType, ResourcePath, WriteParams};
+use hotmap_object::{Quantity, timestamp};
+use jiff::Timestamp;
+use serde_json::{Value, json};
+use tracing::{info, warn};
+
+/// Namespace of node leases (`pkg/apis/core/v1`, `NamespaceNodeLease`).
+const LEASE_NAMESPACE: &str = "kube-node-lease";
+/// How long a lease holds and how often it is renewed: upstream's defaults.
+const LEASE_SECONDS: u64 = 40;
+const LEASE_RENEWAL: Duration = Duration::from_secs(10);
+/// Pods a node takes: upstream's default.
+const PODS_MAX: u32 = 110;
+
+/// Facts about the machine, read once.
+#[derive(Debug, Clone)]
+pub(crate) struct Machine {
+    pub(crate) name: String,
+    pub(crate) internal_ip: String,
+    capacity: BTreeMap<&'static str, String>,
+    info: Value,
+}
+
+impl Machine {
+    /// Reads the host's facts.
+    pub(crate) fn read(name: &str, internal_ip: &str, data_dir: &Path) -> Self {
+        let uname = rustix::system::uname();
+        let release = |key: &str| os_release(key).unwrap_or_default();
+        let text = |path: &str| fs::read_to_string(path).unwrap_or_default().trim().to_owned();
+        let architecture = match uname.machine().to_bytes() {
+            b"x86_64" => "amd64".to_owned(),
+            b"aarch64" => "arm64".to_owned(),
+            other => String::from_utf8_lossy(other).into_owned(),
+        };
+        let version = format!("v1.36.0+hotmap.{}", env!("CARGO_PKG_VERSION"));
+        Self {
+            name: name.to_owned(),
+            internal_ip: internal_ip.to_owned(),
+            capacity: capacity(data_dir),
+            info: json!({
+                "architecture": architecture, "bootID": text("/proc/sys/kernel/random/boot_id"),
+                "containerRuntimeVersion": concat!("hotmap://", env!("CARGO_PKG_VERSION")),
+                "kernelVersion": uname.release().to_string_lossy(), "kubeProxyVersion": "", "kubeletVersion": version,
+                "machineID": text("/etc/machine-id"), "operatingSystem": "linux", "osImage": release("PRETTY_NAME"),
+                "systemUUID": text("/sys/class/dmi/id/product_uuid"),
+            }),
+        }
+    }
+
+    /// What pods may use, by resource name.
+    pub(crate) fn allocatable(&self) -> BTreeMap<String, Quantity> {
+        self.capacity
+            .iter()
+            .filter_map(|(name, text)| Some(((*name).to_owned(), text.parse().ok()?)))
+            .collect()
+    }
+
+    fn document(&self) -> Value {
+        let architecture = &self.info["architecture"];
+        json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": self.name, "labels": {
+            "kubernetes.io/hostname": self.name, "kubernetes.io/os": "linux", "kubernetes.io/arch": architecture,
+            "hotmap.dev/runtime": "host",
+        }}})
+    }
+
+    fn status(&self, held: &Value, now: Timestamp) -> Value {
+        let conditions = [
+            (
+                "MemoryPressure",
+                "False",
+                "KubeletHasSufficientMemory",
+                "memory pressure is not measured",
+            ),
+            (
+                "DiskPressure",
+                "False",
+                "KubeletHasNoDiskPressure",
+                "disk pressure is not measured",
+            ),
+            (
+                "PIDPressure",
+                "False",
+                "KubeletHasSufficientPID",
+                "pid pressure is not measured",
+            ),
+            ("Ready", "True", "KubeletReady", "the node runs pods"),
+        ];
+        let conditions: Vec<Value> = conditions
+            .iter()
+            .map(|(kind, status, reason, message)| {
+                let same = held["status"]["conditions"].as_array().into_iter().flatten();
+                let mut same = same.filter(|one| one["type"] == *kind && one["status"] == *status);
+                let since = same.find_map(|one| one["lastTransitionTime"].as_str().map(str::to_owned));
+                json!({"type": kind, "status": status, "reason": reason, "message": message,
+                    "lastHeartbeatTime": timestamp::seconds(now),
+                    "lastTransitionTime": since.unwrap_or_else(|| timestamp::seconds(now))})
+            })
+            .collect();
+        json!({"status": {
+            "addresses": [{"type": "InternalIP", "address": self.internal_ip}, {"type": "Hostname", "address": self.name}],
+            "capacity": self.capacity, "allocatable": self.capacity, "conditions": conditions, "nodeInfo": self.info,
+        }})
+    }
+}
+
+fn capacity(data_dir: &Path) -> BTreeMap<&'static str, String> {
+    let cpus = std::thread::available_parallelism().map_or(1, |count| count.get());
+    let memory_kib = fs::read_to_string("/proc/meminfo").ok().and_then(|text| {
+        let line = text.lines().find(|line| line.starts_with("MemTotal:"))?;
+        line.split_whitespace().nth(1)?.parse::<u64>().ok()
+    });
+    let disk = rustix::fs::statvfs(data_dir)
+        .map(|stat| stat.f_blocks * stat.f_frsize / 1024)
+        .ok();
+    let mut capacity = BTreeMap::from([("cpu", cpus.to_string()), ("pods", PODS_MAX.to_string())]);
+    capacity.extend(memory_kib.map(|kib| ("memory", format!("{kib}Ki"))));
+    capacity.extend(disk.map(|kib| ("ephemeral-storage", format!("{kib}Ki"))));
+    capacity
+}
+
+fn os_release(key: &str) -> Option<String> {
+    let text = fs::read_to_string(PathBuf::from("/etc/os-release")).ok()?;
+    let value = text
+        .lines()
+        .find_map(|line| line.strip_prefix(key)?.strip_prefix('='))?;
+    Some(value.trim_matches('"').to_owned())
+}
+
+/// Registers the node, or takes over the object of that name, and says that it is ready.
+pub(crate) async fn register(client: &Client, machine: &Machine) -> Result<(), ClientError> {
+    let nodes = ResourcePath::new("", "v1", "nodes");
+    let path = nodes.clone().name(machine.name.as_str());
+    let write = WriteParams::default();
+    let held = match client.create(&nodes, &machine.document(), &write).await {
+        Ok(created) => created,
+        Err(error) if error.is_already_exists() => {
+            client
+                .patch(&path, PatchType::StrategicMerge, &machine.document(), &write)
+                .await?
+        }
+        Err(error) => return Err(error),
+    };
+    let held: Value = held.parse()?;
+    let status = machine.status(&held, Timestamp::now());
+    client
+        .patch(
+            &path.subresource("status"),
+            PatchType::StrategicMerge,
+            &status,
+            &write,
+        )
+        .await?;
+    info!(node = %machine.name, "node registered");
+    Ok(())
+}
+
+/// Renews the node's lease for ever: a heartbeat needs a clock.
+pub(crate) async fn keep_lease(client: Client, machine: Machine) {
+    loop {
+        if let Err(error) = renew(&client, &machine).await {
+            warn!(node = %machine.name, %error, "lease not renewed");
+        }
+        tokio::time::sleep(LEASE_RENEWAL).await;
+    }
+}
+
+async fn renew(client: &Client, machine: &Machine) -> Result<(), ClientError> {
+    let leases = ResourcePath::new("coordination.k8s.io", "v1", "leases").in_namespace(LEASE_NAMESPACE);
+    let spec = json!({"holderIdentity": machine.name, "leaseDurationSeconds": LEASE_SECONDS,
+        "renewTime": timestamp::micros(Timestamp::now())});
+    let patch = json!({"spec": spec});
+    let path = leases.clone().name(machine.name.as_str());
+    match client
+        .patch(&path, PatchType::Merge, &patch, &WriteParams::default())
+        .await
+    {
+        Err(error) if error.is_not_found() => {
+            let lease = json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
+                "metadata": {"name": machine.name, "namespace": LEASE_NAMESPACE}, "spec": spec});
+            client
+                .create(&leases, &lease, &WriteParams::default())
+                .await
+                .map(drop)
+        }
+        other => other.map(drop),
+    }
+}

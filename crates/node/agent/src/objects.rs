@@ -1,0 +1,185 @@
+//! The ConfigMaps and Secrets that pods of this node refer to: one watch each, all on one connection.
+//!
+//! A reference starts a watch, the last one gone ends it. While the API cannot be reached the last value stands.
+
+mod held;
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use hotmap_client::{
+    Client, ClientListWatch, FollowEvent, Follower, FollowerConfig, RawObject, ResourcePath,
+};
+use parking_lot::Mutex;
+use tokio::task::AbortHandle;
+use tracing::{debug, info, warn};
+
+pub(crate) use held::Held;
+
+use crate::{
+    environment::Known,
+    references::{ObjectKind, ObjectRef},
+};
+
+/// Told of every change right after it is known: the object, and the uids of the pods that refer to it.
+///
+/// Runs on the task of the watch, so it only queues.
+pub(crate) type OnChange = Arc<dyn Fn(&ObjectRef, &[String]) + Send + Sync>;
+
+/// The objects that are followed.
+pub(crate) struct ObjectCache {
+    client: Client,
+    on_change: OnChange,
+    followed: Mutex<BTreeMap<ObjectRef, Followed>>,
+}
+
+struct Followed {
+    pods: BTreeSet<String>,
+    known: Known,
+    task: AbortHandle,
+}
+
+impl Drop for Followed {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+impl ObjectCache {
+    pub(crate) fn new(client: Client, on_change: OnChange) -> Arc<Self> {
+        Arc::new(Self {
+            client,
+            on_change,
+            followed: Mutex::default(),
+        })
+    }
+
+    /// Follows what a pod refers to now, and lets go of what it no longer does; an empty set forgets the pod.
+    pub(crate) fn set_references(self: &Arc<Self>, pod_uid: &str, references: &BTreeSet<ObjectRef>) {
+        let mut followed = self.followed.lock();
+        followed.retain(|reference, entry| {
+            if !references.contains(reference) {
+                entry.pods.remove(pod_uid);
+            }
+            !entry.pods.is_empty()
+        });
+        for reference in references {
+            let entry = followed.entry(reference.clone()).or_insert_with(|| Followed {
+                pods: BTreeSet::new(),
+                known: Known::Unknown,
+                task: tokio::spawn(Arc::clone(self).follow(reference.clone())).abort_handle(),
+            });
+            entry.pods.insert(pod_uid.to_owned());
+        }
+    }
+
+    /// What is known of an object now; one that nobody follows is unknown.
+    pub(crate) fn get(&self, reference: &ObjectRef) -> Known {
+        self.followed
+            .lock()
+            .get(reference)
+            .map_or(Known::Unknown, |entry| entry.known.clone())
+    }
+
+    /// Reads these objects anew, beside their watches.
+    pub(crate) fn refresh(self: &Arc<Self>, references: &BTreeSet<ObjectRef>) {
+        for reference in references.iter().cloned() {
+            let cache = Arc::clone(self);
+            tokio::spawn(async move {
+                match cache
+                    .client
+                    .get(&reference.collection().name(reference.name.as_str()))
+                    .await
+                {
+                    Ok(object) => cache.learn(&reference, Some(&object)),
+                    Err(error) if error.is_not_found() => cache.learn(&reference, None),
+                    Err(error) => {
+                        let (namespace, name) = (&reference.namespace, &reference.name);
+                        debug!(kind = reference.kind.name(), %namespace, %name, %error, "object not read, the last value stands");
+                    }
+                }
+            });
+        }
+    }
+
+    async fn follow(self: Arc<Self>, reference: ObjectRef) {
+        let source = ClientListWatch::new(self.client.clone(), reference.collection())
+            .with_field_selector(format!("metadata.name={}", reference.name));
+        let mut follower = Follower::new(source, FollowerConfig::NODE);
+        loop {
+            match follower.next().await {
+                FollowEvent::Initial(objects) => self.learn(&reference, objects.first()),
+                FollowEvent::Applied(object) => self.learn(&reference, Some(&object)),
+                FollowEvent::Deleted(_) => self.learn(&reference, None),
+                FollowEvent::Interrupted(error) => {
+                    let (namespace, name) = (&reference.namespace, &reference.name);
+                    warn!(kind = reference.kind.name(), %namespace, %name, %error, "watch interrupted, the last value stands");
+                }
+                FollowEvent::Resumed => {
+                    let (namespace, name) = (&reference.namespace, &reference.name);
+                    info!(kind = reference.kind.name(), %namespace, %name, "watch resumed");
+                }
+            }
+        }
+    }
+
+    fn learn(&self, reference: &ObjectRef, object: Option<&RawObject>) {
+        let known = match object.map(|object| Held::parse(reference.kind, object.json())) {
+            None => Known::Missing,
+            Some(Ok(held)) => {
+                debug!(kind = reference.kind.name(), namespace = %reference.namespace, name = %reference.name,
+                    resource_version = held.resource_version(), "object changed");
+                Known::Present(Arc::new(held))
+            }
+            Some(Err(error)) => {
+                // The last good content stays: an answer nobody can read is no reason to take it away.
+                warn!(kind = reference.kind.name(), namespace = %reference.namespace, name = %reference.name, %error,
+                    "object cannot be read, the last value stands");
+                return;
+            }
+        };
+        let pods = {
+            let mut followed = self.followed.lock();
+            let Some(entry) = followed.get_mut(reference) else {
+                return;
+            };
+            if known.is_older_than(&entry.known) {
+                return;
+            }
+            entry.known = known;
+            Vec::from_iter(entry.pods.iter().cloned())
+        };
+        (self.on_change)(reference, &pods);
+    }
+}
+
+impl ObjectRef {
+    fn collection(&self) -> ResourcePath {
+        ResourcePath::new("", "v1", self.kind.plural()).in_namespace(self.namespace.as_str())
+    }
+}
+
+impl Known {
+    /// Whether this is an earlier state of the same object than `held`: a watch and a read may cross.
+    fn is_older_than(&self, held: &Known) -> bool {
+        match (self, held) {
+            (Known::Present(new), Known::Present(held)) => new.is_older_than(held),
+            _ => false,
+        }
+    }
+}
+
+/// How the kubelet says that an object is not there.
+pub(crate) fn not_found(kind: ObjectKind, name: &str) -> String {
+    format!("{} {name:?} not found", kind.singular())
+}
+
+/// How the kubelet says that nothing has been heard of an object.
+pub(crate) fn not_synced(kind: ObjectKind) -> String {
+    format!(
+        "failed to sync {} cache: timed out waiting for the condition",
+        kind.singular()
+    )
+}

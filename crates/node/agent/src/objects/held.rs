@@ -1,0 +1,151 @@
+//! The content of one ConfigMap or Secret, decoded.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use base64::{Engine, engine::general_purpose::STANDARD};
+use bytes::Bytes;
+use hotmap_volume::Keys;
+use serde::Deserialize;
+
+use crate::references::ObjectKind;
+
+/// One revision of one object. Its values are never printed.
+pub(crate) struct Held {
+    uid: String,
+    resource_version: String,
+    /// Keys that volumes project: everything.
+    keys: Arc<Keys>,
+    /// Keys of `binaryData`: volumes project them, environments do not see them.
+    binary: Vec<String>,
+}
+
+/// A document that is no ConfigMap or Secret. Says where, never what.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum HeldError {
+    #[error("not the JSON of an object (line {line}, column {column})")]
+    Json { line: usize, column: usize },
+    #[error("the value of key {key:?} is not base64")]
+    Base64 { key: String },
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+#[derive(Default)]
+struct Document {
+    metadata: Metadata,
+    data: BTreeMap<String, String>,
+    binary_data: BTreeMap<String, String>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase", default)]
+struct Metadata {
+    uid: String,
+    resource_version: String,
+}
+
+impl Held {
+    /// Reads an API document.
+    pub(crate) fn parse(kind: ObjectKind, json: &[u8]) -> Result<Self, HeldError> {
+        let document: Document = serde_json::from_slice(json).map_err(|error| HeldError::Json {
+            line: error.line(),
+            column: error.column(),
+        })?;
+        let mut keys = Keys::new();
+        for (key, value) in document.data {
+            let bytes = match kind {
+                ObjectKind::ConfigMap => Bytes::from(value),
+                ObjectKind::Secret => decoded(&key, &value)?,
+            };
+            keys.insert(key, bytes);
+        }
+        let mut binary = Vec::new();
+        for (key, value) in document.binary_data {
+            keys.insert(key.clone(), decoded(&key, &value)?);
+            binary.push(key);
+        }
+        let Metadata {
+            uid,
+            resource_version,
+        } = document.metadata;
+        Ok(Self {
+            uid,
+            resource_version,
+            keys: Arc::new(keys),
+            binary,
+        })
+    }
+
+    pub(crate) fn resource_version(&self) -> &str {
+        &self.resource_version
+    }
+
+    /// Whether this is an earlier revision of the same object. Revisions of one object are numbers that grow.
+    pub(crate) fn is_older_than(&self, other: &Held) -> bool {
+        let number = |held: &Held| held.resource_version.parse::<u64>().ok();
+        self.uid == other.uid
+            && matches!((number(self), number(other)), (Some(own), Some(others)) if own < others)
+    }
+
+    /// Every key with its bytes.
+    pub(crate) fn keys(&self) -> &Arc<Keys> {
+        &self.keys
+    }
+
+    /// What environments see of it.
+    pub(crate) fn text_values(&self) -> impl Iterator<Item = (&str, &Bytes)> {
+        self.keys
+            .iter()
+            .filter(|(key, _)| !self.binary.contains(key))
+            .map(|(key, value)| (key.as_str(), value))
+    }
+
+    /// One value that environments see.
+    pub(crate) fn text_value(&self, key: &str) -> Option<&Bytes> {
+        self.keys
+            .get(key)
+            .filter(|_| !self.binary.iter().any(|binary| binary == key))
+    }
+}
+
+impl std::fmt::Debug for Held {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(
+            f,
+            "{}@{} ({} keys)",
+            self.uid,
+            self.resource_version,
+            self.keys.len()
+        )
+    }
+}
+
+fn decoded(key: &str, value: &str) -> Result<Bytes, HeldError> {
+    STANDARD
+        .decode(value)
+        .map(Bytes::from)
+        .map_err(|_| HeldError::Base64 { key: key.to_owned() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn content_is_decoded_and_never_shown() {
+        let config_map =
+            br#"{"metadata":{"uid":"u","resourceVersion":"7"},"data":{"a":"x"},"binaryData":{"b":"AAE="}}"#;
+        let held = Held::parse(ObjectKind::ConfigMap, config_map).expect("a ConfigMap");
+        assert_eq!(
+            (&held.keys()["a"][..], &held.keys()["b"][..]),
+            (&b"x"[..], &[0, 1][..])
+        );
+        assert_eq!(held.text_values().map(|(key, _)| key).collect::<Vec<_>>(), ["a"]);
+        let secret = br#"{"metadata":{"uid":"u","resourceVersion":"7"},"data":{"a":"aHVudGVyMg=="}}"#;
+        let held = Held::parse(ObjectKind::Secret, secret).expect("a Secret");
+        assert_eq!(&held.keys()["a"][..], b"hunter2");
+        assert!(!format!("{held:?}").contains("hunter2"));
+        let error = Held::parse(ObjectKind::Secret, br#"{"data":{"a":"hunter2!"}}"#).expect_err("not base64");
+        assert!(error.to_string().contains("\"a\"") && !error.to_string().contains("hunter2"));
+    }
+}

@@ -1,0 +1,245 @@
+//! Probes of running containers: asked on time, counted, and told to the pod's worker.
+//!
+//! Thresholds and texts follow `pkg/kubelet/prober`, Kubernetes 1.36.
+
+mod ask;
+
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
+use hotmap_runtime::Runtime;
+use parking_lot::Mutex;
+use tokio::{sync::Notify, task::AbortHandle, time::Instant};
+
+pub(crate) use ask::Outcome;
+
+use crate::{
+    events::{Recorder, Subject},
+    pod::{Container, Pod, Probe},
+};
+
+/// What a probe is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Purpose {
+    Readiness,
+    Liveness,
+}
+
+impl Purpose {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Readiness => "Readiness",
+            Self::Liveness => "Liveness",
+        }
+    }
+}
+
+/// What the probes of one container have found so far.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Findings {
+    /// The readiness probe has succeeded often enough in a row.
+    pub(crate) is_ready: bool,
+    /// The liveness probe has failed often enough in a row.
+    pub(crate) is_dead: bool,
+}
+
+/// The probes of one pod. Dropping it ends them.
+pub(crate) struct Probes {
+    runtime: Runtime,
+    recorder: Recorder,
+    /// Wakes the pod's worker after a change.
+    nudge: Arc<Notify>,
+    findings: Arc<Mutex<BTreeMap<String, Findings>>>,
+    running: BTreeMap<String, Asked>,
+}
+
+struct Asked {
+    attempt: u32,
+    tasks: Vec<AbortHandle>,
+}
+
+impl Drop for Asked {
+    fn drop(&mut self) {
+        self.tasks.iter().for_each(AbortHandle::abort);
+    }
+}
+
+impl Probes {
+    pub(crate) fn new(runtime: Runtime, recorder: Recorder, nudge: Arc<Notify>) -> Self {
+        Self {
+            runtime,
+            recorder,
+            nudge,
+            findings: Arc::default(),
+            running: BTreeMap::new(),
+        }
+    }
+
+    /// Probes this attempt of the container, if it is not probed already.
+    pub(crate) fn begin(&mut self, pod: &Arc<Pod>, container: &Container, attempt: u32, pod_ip: &str) {
+        if self
+            .running
+            .get(&container.name)
+            .is_some_and(|asked| asked.attempt == attempt)
+        {
+            return;
+        }
+        self.end(&container.name);
+        let probes = [
+            (Purpose::Readiness, &container.readiness_probe),
+            (Purpose::Liveness, &container.liveness_probe),
+        ];
+        let tasks = probes
+            .into_iter()
+            .filter_map(|(purpose, probe)| Some((purpose, probe.as_ref()?)));
+        let tasks = tasks.map(|(purpose, probe)| {
+            let series = Series {
+                runtime: self.runtime.clone(),
+                recorder: self.recorder.clone(),
+                nudge: Arc::clone(&self.nudge),
+                findings: Arc::clone(&self.findings),
+                pod: Arc::clone(pod),
+                container: container.clone(),
+                pod_ip: pod_ip.to_owned(),
+                purpose,
+                probe: probe.clone(),
+            };
+            tokio::spawn(series.run()).abort_handle()
+        });
+        let asked = Asked {
+            attempt,
+            tasks: tasks.collect(),
+        };
+        let findings = Findings {
+            is_ready: container.readiness_probe.is_none(),
+            is_dead: false,
+        };
+        self.findings.lock().insert(container.name.clone(), findings);
+        self.running.insert(container.name.clone(), asked);
+    }
+
+    /// Ends the probes of a container that no longer runs.
+    pub(crate) fn end(&mut self, container: &str) {
+        self.running.remove(container);
+        self.findings.lock().remove(container);
+    }
+
+    /// What is known about a container; nothing while it is not probed.
+    pub(crate) fn findings(&self, container: &str) -> Findings {
+        self.findings.lock().get(container).copied().unwrap_or_default()
+    }
+}
+
+/// One probe of one container.
+struct Series {
+    runtime: Runtime,
+    recorder: Recorder,
+    nudge: Arc<Notify>,
+    findings: Arc<Mutex<BTreeMap<String, Findings>>>,
+    pod: Arc<Pod>,
+    container: Container,
+    pod_ip: String,
+    purpose: Purpose,
+    probe: Probe,
+}
+
+impl Series {
+    async fn run(self) {
+        let period = Duration::from_secs(self.probe.period_seconds.max(1));
+        let mut next = Instant::now() + Duration::from_secs(self.probe.initial_delay_seconds);
+        let mut streak = Streak::default();
+        loop {
+            tokio::time::sleep_until(next).await;
+            let outcome = ask::ask(
+                &self.runtime,
+                &self.pod,
+                &self.container,
+                &self.pod_ip,
+                &self.probe,
+            )
+            .await;
+            if let Outcome::Failure(output) = &outcome {
+                let subject = Subject::container(&self.pod, &self.container.name);
+                self.recorder.warning(
+                    subject,
+                    "Unhealthy",
+                    format!("{} probe failed: {output}", self.purpose.name()),
+                );
+            }
+            if let Some(verdict) = streak.add(outcome == Outcome::Success, &self.probe) {
+                self.conclude(verdict);
+            }
+            next = (next + period).max(Instant::now());
+        }
+    }
+
+    fn conclude(&self, verdict: bool) {
+        let mut findings = self.findings.lock();
+        let Some(held) = findings.get_mut(&self.container.name) else {
+            return;
+        };
+        let before = *held;
+        match self.purpose {
+            Purpose::Readiness => held.is_ready = verdict,
+            Purpose::Liveness => held.is_dead = !verdict,
+        }
+        if *held != before {
+            self.nudge.notify_one();
+        }
+    }
+}
+
+/// Equal outcomes in a row.
+#[derive(Debug, Default)]
+struct Streak {
+    last: Option<bool>,
+    length: u32,
+}
+
+impl Streak {
+    /// Adds an outcome; says the verdict once enough of the same have come in a row.
+    fn add(&mut self, success: bool, probe: &Probe) -> Option<bool> {
+        if self.last != Some(success) {
+            *self = Self {
+                last: Some(success),
+                length: 0,
+            };
+        }
+        self.length = self.length.saturating_add(1);
+        let threshold = if success {
+            probe.success_threshold
+        } else {
+            probe.failure_threshold
+        };
+        (self.length >= threshold.max(1)).then_some(success)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn thresholds_count_equal_outcomes_in_a_row() {
+        let probe = Probe {
+            success_threshold: 2,
+            failure_threshold: 3,
+            ..Probe::default()
+        };
+        let mut streak = Streak::default();
+        let verdicts: Vec<Option<bool>> = [true, true, false, false, true, false, false, false, false]
+            .map(|outcome| streak.add(outcome, &probe))
+            .into();
+        let expected = [
+            None,
+            Some(true),
+            None,
+            None,
+            None,
+            None,
+            None,
+            Some(false),
+            Some(false),
+        ];
+        assert_eq!(verdicts, expected);
+    }
+}

@@ -1,0 +1,163 @@
+//! Asks one probe once.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use bytes::Bytes;
+use hotmap_runtime::{ExecError, Runtime};
+use http_body_util::{BodyExt, Empty, Limited};
+use hyper::{Request, client::conn::http1, header};
+use hyper_util::rt::TokioIo;
+use tokio::net::TcpStream;
+
+use crate::pod::{Container, HttpGetAction, Pod, Port, Probe};
+
+/// Bytes of a probe's output that an event shows (`pkg/probe/exec`, Kubernetes 1.36).
+const OUTPUT_BYTES_MAX: usize = 10 * 1024;
+
+/// How one probe came out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    Success,
+    /// With what the event says.
+    Failure(String),
+}
+
+/// Asks. A probe that takes longer than its timeout has failed.
+pub(super) async fn ask(
+    runtime: &Runtime,
+    pod: &Pod,
+    container: &Container,
+    pod_ip: &str,
+    probe: &Probe,
+) -> Outcome {
+    let timeout = Duration::from_secs(probe.timeout_seconds.max(1));
+    let handler = &probe.handler;
+    if let Some(exec) = &handler.exec {
+        return ask_exec(runtime, pod, container, exec.command.clone(), timeout).await;
+    }
+    let asked = async {
+        match (&handler.http_get, &handler.tcp_socket) {
+            (Some(get), _) => ask_http(get, container, pod_ip).await,
+            (None, Some(tcp)) => ask_tcp(&tcp.port, &tcp.host, container, pod_ip).await,
+            (None, None) => Err("the probe names no handler".to_owned()),
+        }
+    };
+    match tokio::time::timeout(timeout, asked).await {
+        Ok(Ok(())) => Outcome::Success,
+        Ok(Err(output)) => Outcome::Failure(output),
+        Err(_) => {
+            Outcome::Failure("context deadline exceeded (timed out while awaiting an answer)".to_owned())
+        }
+    }
+}
+
+async fn ask_exec(
+    runtime: &Runtime,
+    pod: &Pod,
+    container: &Container,
+    argv: Vec<String>,
+    timeout: Duration,
+) -> Outcome {
+    match runtime
+        .exec_sync(
+            &pod.metadata.uid,
+            &container.name,
+            argv,
+            timeout,
+            OUTPUT_BYTES_MAX,
+        )
+        .await
+    {
+        Ok(done) if done.exit_code == 0 => Outcome::Success,
+        Ok(done) => {
+            let printed = [done.stdout, done.stderr].concat();
+            Outcome::Failure(String::from_utf8_lossy(&printed).trim_end().to_owned())
+        }
+        Err(ExecError::Timeout(after)) => {
+            Outcome::Failure(format!("command timed out after {}s", after.as_secs()))
+        }
+        Err(error) => Outcome::Failure(error.to_string()),
+    }
+}
+
+async fn ask_tcp(port: &Port, host: &str, container: &Container, pod_ip: &str) -> Result<(), String> {
+    let address = address(port, host, container, pod_ip)?;
+    TcpStream::connect((address.0.as_str(), address.1))
+        .await
+        .map(drop)
+        .map_err(|error| format!("dial tcp {}:{}: {error}", address.0, address.1))
+}
+
+async fn ask_http(get: &HttpGetAction, container: &Container, pod_ip: &str) -> Result<(), String> {
+    let (host, port) = address(&get.port, &get.host, container, pod_ip)?;
+    let path = if get.path.starts_with('/') {
+        get.path.clone()
+    } else {
+        format!("/{}", get.path)
+    };
+    let url = format!("http://{host}:{port}{path}");
+    let failed = |error: &dyn std::fmt::Display| format!("Get {url:?}: {error}");
+    let stream = TcpStream::connect((host.as_str(), port))
+        .await
+        .map_err(|error| failed(&error))?;
+    let (mut sender, connection) = http1::handshake(TokioIo::new(stream))
+        .await
+        .map_err(|error| failed(&error))?;
+    let mut request = Request::get(path);
+    let names_host = get
+        .http_headers
+        .iter()
+        .any(|one| one.name.eq_ignore_ascii_case("host"));
+    if !names_host {
+        request = request.header(header::HOST, format!("{host}:{port}"));
+    }
+    request = request.header(
+        header::USER_AGENT,
+        concat!("kube-probe/1.36 hotmap/", env!("CARGO_PKG_VERSION")),
+    );
+    for one in &get.http_headers {
+        request = request.header(one.name.as_str(), one.value.as_str());
+    }
+    let request = request
+        .body(Empty::<Bytes>::new())
+        .map_err(|error| failed(&error))?;
+    let exchange = async {
+        let answer = sender
+            .send_request(request)
+            .await
+            .map_err(|error| failed(&error))?;
+        let code = answer.status().as_u16();
+        if (200..400).contains(&code) {
+            return Ok(());
+        }
+        // Read, so that a server that logs broken connections has nothing to log.
+        let _ = Limited::new(answer.into_body(), OUTPUT_BYTES_MAX).collect().await;
+        Err(format!("HTTP probe failed with statuscode: {code}"))
+    };
+    tokio::select! {
+        answered = exchange => answered,
+        broken = async { connection.await.err() } => match broken {
+            Some(error) => Err(failed(&error)),
+            None => Err(failed(&"the connection was closed before an answer")),
+        },
+    }
+}
+
+fn address(port: &Port, host: &str, container: &Container, pod_ip: &str) -> Result<(String, u16), String> {
+    let named: BTreeMap<&str, u16> = container
+        .ports
+        .iter()
+        .map(|one| (one.name.as_str(), one.container_port))
+        .collect();
+    let number = port
+        .number(&named)
+        .ok_or_else(|| format!("couldn't find port {port:?} in container {}", container.name))?;
+    Ok((
+        if host.is_empty() {
+            pod_ip.to_owned()
+        } else {
+            host.to_owned()
+        },
+        number,
+    ))
+}

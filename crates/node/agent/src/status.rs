@@ -1,0 +1,448 @@
+//! The status of a pod as the API shows it, computed from what the node knows.
+//!
+//! Phases and conditions follow `pkg/kubelet/kubelet_pods.go` (`getPhase`) and `pkg/kubelet/status/generate.go`,
+//! Kubernetes 1.36.
+
+use hotmap_object::timestamp;
+use jiff::Timestamp;
+use serde_json::{Map, Value, json};
+
+use crate::{
+    lifecycle::{Progress, phase_of_containers},
+    pod::{Container, Pod},
+    records::{ContainerRecord, Ended, Records, RunState},
+};
+
+/// What is true of the pod outside its containers.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct PodGround {
+    pub(crate) host_ip: String,
+    /// Empty until the sandbox stands.
+    pub(crate) pod_ip: String,
+    pub(crate) start_time: Option<Timestamp>,
+    /// Why the node refuses the pod altogether.
+    pub(crate) refusal: Option<Refusal>,
+}
+
+/// A pod that this node will never run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Refusal {
+    pub(crate) reason: &'static str,
+    pub(crate) message: String,
+}
+
+/// Computes `status`. Conditions keep their transition time from `pod.status` as long as they do not change.
+pub(crate) fn pod_status(pod: &Pod, records: &Records, ground: &PodGround, now: Timestamp) -> Value {
+    let mut status = Map::new();
+    let phase = if ground.refusal.is_some() {
+        "Failed"
+    } else {
+        phase(pod, records)
+    };
+    status.insert("phase".into(), phase.into());
+    status.insert("observedGeneration".into(), pod.metadata.generation.into());
+    if let Some(refusal) = &ground.refusal {
+        status.insert("reason".into(), refusal.reason.into());
+        status.insert("message".into(), refusal.message.clone().into());
+    }
+    status.insert("hostIP".into(), ground.host_ip.clone().into());
+    status.insert("hostIPs".into(), json!([{"ip": ground.host_ip}]));
+    if !ground.pod_ip.is_empty() {
+        status.insert("podIP".into(), ground.pod_ip.clone().into());
+        status.insert("podIPs".into(), json!([{"ip": ground.pod_ip}]));
+    }
+    if let Some(start_time) = ground.start_time {
+        status.insert("startTime".into(), timestamp::seconds(start_time).into());
+    }
+    status.insert("conditions".into(), conditions(pod, records, ground, phase, now));
+    if ground.refusal.is_none() {
+        let statuses = |containers: &[Container], is_init: bool| -> Value {
+            containers
+                .iter()
+                .map(|container| container_status(pod, container, records, is_init))
+                .collect()
+        };
+        status.insert("containerStatuses".into(), statuses(&pod.spec.containers, false));
+        if !pod.spec.init_containers.is_empty() {
+            status.insert(
+                "initContainerStatuses".into(),
+                statuses(&pod.spec.init_containers, true),
+            );
+        }
+    }
+    status.into()
+}
+
+fn phase(pod: &Pod, records: &Records) -> &'static str {
+    let record = |container: &Container| records.get(&container.name);
+    match phase_of_containers(pod, records) {
+        Progress::Finished { succeeded: true } => "Succeeded",
+        Progress::Finished { succeeded: false } => "Failed",
+        Progress::Init { .. } => "Pending",
+        Progress::Main => {
+            let has_begun =
+                |container: &Container| record(container).is_some_and(|one| one.attempt.is_some());
+            if pod.spec.containers.iter().all(has_begun) {
+                "Running"
+            } else {
+                "Pending"
+            }
+        }
+    }
+}
+
+fn conditions(pod: &Pod, records: &Records, ground: &PodGround, phase: &str, now: Timestamp) -> Value {
+    let finished = match phase {
+        "Succeeded" => Some("PodCompleted"),
+        "Failed" => Some("PodFailed"),
+        _ => None,
+    };
+    let has_network = !ground.pod_ip.is_empty() && finished.is_none();
+    let unready: Vec<&str> = pod
+        .spec
+        .containers
+        .iter()
+        .map(|one| one.name.as_str())
+        .filter(|name| !is_ready(records, name))
+        .collect();
+    let incomplete: Vec<&str> = if matches!(phase_of_containers(pod, records), Progress::Init { .. }) {
+        let done = |name: &str| {
+            records
+                .get(name)
+                .and_then(ContainerRecord::ended)
+                .is_some_and(|ended| ended.exit_code == 0)
+        };
+        pod.spec
+            .init_containers
+            .iter()
+            .map(|one| one.name.as_str())
+            .filter(|name| !done(name))
+            .collect()
+    } else {
+        Vec::new()
+    };
+    let listed = |what: &str, names: &[&str]| format!("containers with {what} status: [{}]", names.join(" "));
+    let readiness = |kind: &'static str| match (finished, unready.as_slice()) {
+        (Some(reason), _) => Condition {
+            kind,
+            status: false,
+            reason,
+            message: String::new(),
+        },
+        (None, []) => Condition {
+            kind,
+            status: true,
+            reason: "",
+            message: String::new(),
+        },
+        (None, names) => Condition {
+            kind,
+            status: false,
+            reason: "ContainersNotReady",
+            message: listed("unready", names),
+        },
+    };
+    let initialized = match incomplete.as_slice() {
+        [] => Condition {
+            kind: "Initialized",
+            status: true,
+            reason: finished.filter(|one| *one == "PodCompleted").unwrap_or_default(),
+            message: String::new(),
+        },
+        names => Condition {
+            kind: "Initialized",
+            status: false,
+            reason: "ContainersNotInitialized",
+            message: listed("incomplete", names),
+        },
+    };
+    let computed = [
+        Condition {
+            kind: "PodReadyToStartContainers",
+            status: has_network,
+            reason: "",
+            message: String::new(),
+        },
+        initialized,
+        readiness("Ready"),
+        readiness("ContainersReady"),
+        Condition {
+            kind: "PodScheduled",
+            status: true,
+            reason: "",
+            message: String::new(),
+        },
+    ];
+    computed
+        .iter()
+        .map(|condition| condition.document(pod, now))
+        .collect()
+}
+
+fn is_ready(records: &Records, name: &str) -> bool {
+    records
+        .get(name)
+        .is_some_and(|record| record.is_running() && record.ready)
+}
+
+struct Condition {
+    kind: &'static str,
+    status: bool,
+    reason: &'static str,
+    message: String,
+}
+
+impl Condition {
+    fn document(&self, pod: &Pod, now: Timestamp) -> Value {
+        let status = if self.status { "True" } else { "False" };
+        let held = pod.status["conditions"].as_array().into_iter().flatten();
+        let mut same = held.filter(|one| one["type"] == self.kind && one["status"] == status);
+        let since = same.find_map(|one| one["lastTransitionTime"].as_str().map(str::to_owned));
+        let mut document = json!({
+            "type": self.kind, "status": status, "lastProbeTime": null,
+            "lastTransitionTime": since.unwrap_or_else(|| timestamp::seconds(now)),
+            "observedGeneration": pod.metadata.generation,
+        });
+        if !self.reason.is_empty() {
+            document["reason"] = self.reason.into();
+        }
+        if !self.message.is_empty() {
+            document["message"] = self.message.clone().into();
+        }
+        document
+    }
+}
+
+fn container_status(pod: &Pod, container: &Container, records: &Records, is_init: bool) -> Value {
+    let fresh = ContainerRecord::default();
+    let record = records.get(&container.name).unwrap_or(&fresh);
+    let ready = if is_init {
+        record.ended().is_some_and(|ended| ended.exit_code == 0)
+    } else {
+        is_ready(records, &container.name)
+    };
+    let mut status = json!({
+        "name": container.name, "image": container.image, "imageID": image_id(container, record),
+        "ready": ready, "started": record.is_running(),
+        "restartCount": record.attempt.unwrap_or_default(), "state": state(pod, record, is_init), "lastState": {},
+    });
+    if let Some(attempt) = record.attempt {
+        status["containerID"] = container_id(pod, container, attempt).into();
+    }
+    if let Some(last) = &record.last {
+        status["lastState"] = json!({"terminated": ended(pod, container, last, record)});
+    }
+    if let RunState::Ended(one) = &record.state {
+        status["state"] = json!({"terminated": ended(pod, container, one, record)});
+    }
+    status
+}
+
+fn state(pod: &Pod, record: &ContainerRecord, is_init: bool) -> Value {
+    match &record.state {
+        RunState::Running { started_at } => {
+            json!({"running": {"startedAt": timestamp::seconds(*started_at)}})
+        }
+        RunState::Ended(_) => json!({}),
+        RunState::Waiting(waiting) => {
+            // Upstream's word while init containers have not finished.
+            let has_init = !is_init && !pod.spec.init_containers.is_empty();
+            let reason = if waiting.reason == "ContainerCreating" && has_init {
+                "PodInitializing"
+            } else {
+                waiting.reason
+            };
+            let mut document = json!({"waiting": {"reason": reason}});
+            if !waiting.message.is_empty() {
+                document["waiting"]["message"] = waiting.message.clone().into();
+            }
+            document
+        }
+    }
+}
+
+fn ended(pod: &Pod, container: &Container, ended: &Ended, record: &ContainerRecord) -> Value {
+    let mut document = json!({
+        "exitCode": ended.exit_code, "reason": ended.reason,
+        "startedAt": timestamp::seconds(ended.started_at), "finishedAt": timestamp::seconds(ended.finished_at),
+    });
+    if !ended.message.is_empty() {
+        document["message"] = ended.message.clone().into();
+    }
+    if let Some(signal) = ended.signal {
+        document["signal"] = signal.into();
+    }
+    if let Some(attempt) = record.attempt {
+        document["containerID"] = container_id(pod, container, attempt).into();
+    }
+    document
+}
+
+/// A URI as the field asks for; there is no image store to look it up in.
+fn container_id(pod: &Pod, container: &Container, attempt: u32) -> String {
+    format!("hotmap://{}/{}/{attempt}", pod.metadata.uid, container.name)
+}
+
+fn image_id(container: &Container, record: &ContainerRecord) -> String {
+    if record.attempt.is_some() {
+        format!("host://{}", container.image)
+    } else {
+        String::new()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_second(second).expect("in range")
+    }
+
+    fn pod(policy: &str) -> Pod {
+        Pod::from_document(&json!({"metadata": {"name": "p", "uid": "u", "generation": 2},
+            "spec": {"restartPolicy": policy, "initContainers": [{"name": "i"}], "containers": [{"name": "a", "image": "nginx"}]},
+            "status": {"conditions": [{"type": "PodScheduled", "status": "True", "lastTransitionTime": "1970-01-01T00:00:01Z"}]}}))
+        .expect("a pod")
+    }
+
+    fn ended(exit_code: i32) -> Ended {
+        Ended {
+            exit_code,
+            signal: None,
+            reason: "Error",
+            message: String::new(),
+            started_at: at(1),
+            finished_at: at(2),
+        }
+    }
+
+    fn record(state: RunState, ready: bool) -> ContainerRecord {
+        ContainerRecord {
+            attempt: Some(0),
+            state,
+            ready,
+            ..ContainerRecord::default()
+        }
+    }
+
+    fn condition<'a>(status: &'a Value, kind: &str) -> &'a Value {
+        status["conditions"]
+            .as_array()
+            .expect("a list")
+            .iter()
+            .find(|one| one["type"] == kind)
+            .expect(kind)
+    }
+
+    #[test]
+    fn phases_and_conditions_are_those_kubectl_users_know() {
+        let init_done = ("i".to_owned(), record(RunState::Ended(ended(0)), false));
+        let running = |ready| {
+            (
+                "a".to_owned(),
+                record(RunState::Running { started_at: at(3) }, ready),
+            )
+        };
+        let over = |code| ("a".to_owned(), record(RunState::Ended(ended(code)), false));
+        for (policy, records, phase, ready, initialized) in [
+            ("Always", vec![], "Pending", "False", "False"),
+            ("Always", vec![init_done.clone()], "Pending", "False", "True"),
+            (
+                "Always",
+                vec![init_done.clone(), running(true)],
+                "Running",
+                "True",
+                "True",
+            ),
+            (
+                "Always",
+                vec![init_done.clone(), running(false)],
+                "Running",
+                "False",
+                "True",
+            ),
+            (
+                "Always",
+                vec![init_done.clone(), over(1)],
+                "Running",
+                "False",
+                "True",
+            ),
+            (
+                "Never",
+                vec![init_done.clone(), over(0)],
+                "Succeeded",
+                "False",
+                "True",
+            ),
+            (
+                "Never",
+                vec![init_done.clone(), over(1)],
+                "Failed",
+                "False",
+                "True",
+            ),
+        ] {
+            let records: Records = records.into_iter().collect();
+            let ground = PodGround {
+                pod_ip: "10.88.0.2".into(),
+                ..PodGround::default()
+            };
+            let status = pod_status(&pod(policy), &records, &ground, at(9));
+            assert_eq!(status["phase"], phase, "{policy} {records:?}");
+            assert_eq!(
+                condition(&status, "Ready")["status"],
+                ready,
+                "{policy} {records:?}"
+            );
+            assert_eq!(
+                condition(&status, "Initialized")["status"],
+                initialized,
+                "{policy} {records:?}"
+            );
+            assert_eq!(
+                condition(&status, "PodScheduled")["lastTransitionTime"],
+                "1970-01-01T00:00:01Z"
+            );
+            assert_eq!(
+                condition(&status, "Ready")["lastTransitionTime"],
+                "1970-01-01T00:00:09Z"
+            );
+        }
+    }
+
+    #[test]
+    fn a_waiting_container_says_why_and_remembers_its_end() {
+        let mut waiting = record(RunState::Ended(ended(3)), false);
+        waiting.waits("CrashLoopBackOff", "back-off 10s restarting".into());
+        let records: Records = [
+            ("i".to_owned(), record(RunState::Ended(ended(0)), false)),
+            ("a".to_owned(), waiting),
+        ]
+        .into();
+        let status = pod_status(&pod("Always"), &records, &PodGround::default(), at(9));
+        let container = &status["containerStatuses"][0];
+        assert_eq!(container["state"]["waiting"]["reason"], "CrashLoopBackOff");
+        assert_eq!(container["lastState"]["terminated"]["exitCode"], 3);
+        assert_eq!(status["phase"], "Running");
+    }
+
+    #[test]
+    fn a_refused_pod_has_failed_and_says_why() {
+        let refusal = Refusal {
+            reason: "Unsupported",
+            message: "spec.hostNetwork is not supported".into(),
+        };
+        let ground = PodGround {
+            refusal: Some(refusal),
+            ..PodGround::default()
+        };
+        let status = pod_status(&pod("Always"), &Records::new(), &ground, at(9));
+        assert_eq!(
+            (&status["phase"], &status["reason"]),
+            (&json!("Failed"), &json!("Unsupported"))
+        );
+        assert!(status.get("containerStatuses").is_none());
+    }
+}

@@ -1,0 +1,366 @@
+//! The volumes of this node: what each shall hold, and the two threads that make it so.
+//!
+//! ```text
+//!   object changed ─┐                       ┌─ thread ─ look up · project · AtomicWriter ─ one rename
+//!   pod changed ────┼─▶ queue, keyed, ──────┤
+//!   retry is due ───┘   latest wins         └─ thread ─ …
+//! ```
+//!
+//! All four config kinds live on one tmpfs that belongs to this instance: pods do not outlive a reboot, so their volumes need
+//! not either. A failed write leaves what was there, says why, and is tried again.
+
+mod placement;
+mod queue;
+mod sources;
+
+use std::{
+    collections::BTreeMap,
+    io,
+    path::PathBuf,
+    sync::{Arc, OnceLock},
+    thread,
+    time::{Duration, Instant},
+};
+
+use hotmap_volume::{AtomicWriter, Directory, Durability, Options, Outcome, Ownership, Removal};
+use parking_lot::{Condvar, Mutex};
+use tracing::{debug, info, warn};
+
+pub(crate) use placement::{Placement, PlacementError};
+use queue::{Queue, Turn};
+
+use crate::{
+    fields::PodFacts,
+    objects::ObjectCache,
+    pod::{Pod, Volume},
+    references::{self, ObjectRef},
+};
+
+/// More threads do not pay: the journal and the tmpfs lock serialise what they would do.
+const WRITER_THREADS: usize = 2;
+/// First pause after a failed write; doubles to [`RETRY_MAX`] (`goroutinemap/exponentialbackoff`, Kubernetes 1.36).
+const RETRY_MIN: Duration = Duration::from_millis(500);
+const RETRY_MAX: Duration = Duration::from_secs(122);
+/// A replaced revision stays for readers that walk a path into it right now.
+const REPLACED_STAYS: Duration = Duration::from_millis(100);
+
+/// Names one volume of one pod.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct VolumeKey {
+    pub(crate) pod_uid: String,
+    pub(crate) volume: String,
+}
+
+/// Told after each attempt at a volume of a pod; runs on a writer thread, so it only wakes somebody.
+pub(crate) type OnAttempt = Arc<dyn Fn(&str) + Send + Sync>;
+
+/// What one volume shall hold.
+#[derive(Debug, Clone)]
+pub(crate) struct DesiredVolume {
+    pub(crate) pod: Arc<Pod>,
+    pub(crate) facts: PodFacts,
+    pub(crate) volume: Volume,
+    /// Who owns it on the host: the pod's root, and its fsGroup.
+    pub(crate) owner: Ownership,
+    pub(crate) fs_group: Option<u32>,
+}
+
+/// How one volume stands.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct VolumeState {
+    /// It was projected at least once: containers may start.
+    pub(crate) is_mounted: bool,
+    /// Why the newest attempt failed; the content before it stays.
+    pub(crate) failure: Option<String>,
+    /// Counts failed attempts, so that each is told once.
+    pub(crate) failures: u64,
+}
+
+/// Keeps the projected volumes of this node true.
+pub(crate) struct VolumeManager {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    root: Directory,
+    root_path: PathBuf,
+    objects: OnceLock<Arc<ObjectCache>>,
+    on_attempt: OnAttempt,
+    state: Mutex<State>,
+    /// Something was queued, or we stop.
+    work: Condvar,
+    /// A volume is no longer being written.
+    idle: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    volumes: BTreeMap<VolumeKey, Entry>,
+    queue: Queue,
+    is_stopping: bool,
+}
+
+struct Entry {
+    desired: Arc<DesiredVolume>,
+    writer: Option<Arc<AtomicWriter>>,
+    state: VolumeState,
+}
+
+impl VolumeManager {
+    /// Starts the writer threads over `root`, the instance's tmpfs.
+    pub(crate) fn start(root_path: PathBuf, on_attempt: OnAttempt) -> io::Result<Self> {
+        let shared = Arc::new(Shared {
+            root: Directory::open(&root_path)?,
+            root_path,
+            objects: OnceLock::new(),
+            on_attempt,
+            state: Mutex::default(),
+            work: Condvar::new(),
+            idle: Condvar::new(),
+        });
+        for index in 0..WRITER_THREADS {
+            let shared = Arc::clone(&shared);
+            thread::Builder::new()
+                .name(format!("volumes-{index}"))
+                .spawn(move || shared.write_for_ever())?;
+        }
+        Ok(Self { shared })
+    }
+
+    /// Where objects are looked up; given once, before the first volume.
+    pub(crate) fn look_up_in(&self, objects: Arc<ObjectCache>) {
+        assert!(
+            self.shared.objects.set(objects).is_ok(),
+            "the agent gives the object cache once"
+        );
+    }
+
+    /// Makes `desired` what the pod's volumes shall hold, and looks at every one of them.
+    pub(crate) fn publish(&self, pod_uid: &str, desired: Vec<DesiredVolume>) {
+        let mut state = self.shared.state.lock();
+        for one in desired {
+            let key = VolumeKey {
+                pod_uid: pod_uid.to_owned(),
+                volume: one.volume.name.clone(),
+            };
+            let desired = Arc::new(one);
+            state
+                .volumes
+                .entry(key.clone())
+                .and_modify(|entry| entry.desired = Arc::clone(&desired))
+                .or_insert_with(|| Entry {
+                    desired,
+                    writer: None,
+                    state: VolumeState::default(),
+                });
+            state.queue.push(key);
+        }
+        self.shared.work.notify_all();
+    }
+
+    /// Looks at every volume of these pods that projects the object.
+    pub(crate) fn object_changed(&self, reference: &ObjectRef, pods: &[String]) {
+        let mut state = self.shared.state.lock();
+        for pod_uid in pods {
+            let concerned: Vec<VolumeKey> = state
+                .of_pod(pod_uid)
+                .filter(|(_, entry)| entry.desired.refers_to(reference))
+                .map(|(key, _)| key.clone())
+                .collect();
+            concerned.into_iter().for_each(|key| state.queue.push(key));
+        }
+        self.shared.work.notify_all();
+    }
+
+    /// How the pod's volumes stand, by name.
+    pub(crate) fn states(&self, pod_uid: &str) -> BTreeMap<String, VolumeState> {
+        let state = self.shared.state.lock();
+        state
+            .of_pod(pod_uid)
+            .map(|(key, entry)| (key.volume.clone(), entry.state.clone()))
+            .collect()
+    }
+
+    /// The directory of a volume on the host.
+    pub(crate) fn path(&self, pod_uid: &str, volume: &str) -> PathBuf {
+        self.shared.root_path.join(pod_uid).join(volume)
+    }
+
+    /// Forgets the pod's volumes; returns once no thread writes one of them any more. Blocks.
+    pub(crate) fn forget(&self, pod_uid: &str) {
+        let mut state = self.shared.state.lock();
+        state.volumes.retain(|key, _| key.pod_uid != pod_uid);
+        state.queue.forget(|key| key.pod_uid == pod_uid);
+        while state.queue.is_busy_with(|key| key.pod_uid == pod_uid) {
+            self.shared.idle.wait(&mut state);
+        }
+    }
+}
+
+impl Drop for VolumeManager {
+    fn drop(&mut self) {
+        self.shared.state.lock().is_stopping = true;
+        self.shared.work.notify_all();
+    }
+}
+
+impl State {
+    fn of_pod<'a>(&'a self, pod_uid: &'a str) -> impl Iterator<Item = (&'a VolumeKey, &'a Entry)> {
+        let first = VolumeKey {
+            pod_uid: pod_uid.to_owned(),
+            volume: String::new(),
+        };
+        self.volumes
+            .range(first..)
+            .take_while(move |(key, _)| key.pod_uid == pod_uid)
+    }
+}
+
+impl DesiredVolume {
+    fn refers_to(&self, reference: &ObjectRef) -> bool {
+        references::of_volume(&self.pod.metadata.namespace, &self.volume).contains(reference)
+    }
+}
+
+impl Shared {
+    fn write_for_ever(&self) {
+        while let Some(key) = self.next() {
+            self.write_one(&key);
+            let mut state = self.state.lock();
+            state.queue.done(&key);
+            if !state.queue.is_empty() {
+                self.work.notify_one();
+            }
+            self.idle.notify_all();
+        }
+    }
+
+    /// The next volume to look at; `None` once we stop.
+    fn next(&self) -> Option<VolumeKey> {
+        let mut state = self.state.lock();
+        loop {
+            if state.is_stopping {
+                return None;
+            }
+            match state.queue.pop(Instant::now()) {
+                Turn::Now(key) => return Some(key),
+                Turn::At(due) => drop(self.work.wait_until(&mut state, due)),
+                Turn::Never => self.work.wait(&mut state),
+            }
+        }
+    }
+
+    fn write_one(&self, key: &VolumeKey) {
+        let Some((desired, writer)) = ({
+            let state = self.state.lock();
+            state
+                .volumes
+                .get(key)
+                .map(|entry| (Arc::clone(&entry.desired), entry.writer.clone()))
+        }) else {
+            return;
+        };
+        let begun = Instant::now();
+        let attempt = self.attempt(key, &desired, writer);
+        let mut state = self.state.lock();
+        let Some(entry) = state.volumes.get_mut(key) else {
+            return;
+        };
+        let (pod_uid, volume) = (&key.pod_uid, &key.volume);
+        match attempt {
+            Ok((writer, outcome)) => {
+                entry.writer = Some(writer);
+                entry.state = VolumeState {
+                    is_mounted: true,
+                    failure: None,
+                    failures: entry.state.failures,
+                };
+                if outcome == Outcome::Swapped {
+                    info!(%pod_uid, %volume, elapsed = ?begun.elapsed(), "payload published");
+                    state.queue.push_at(key.clone(), Instant::now() + REPLACED_STAYS);
+                }
+            }
+            Err(failure) => {
+                entry.state.failures += 1;
+                entry.state.failure = Some(failure.text.clone());
+                debug!(%pod_uid, %volume, error = %failure.text, "volume not updated, the last content stands");
+                if failure.is_retried {
+                    let pause = RETRY_MIN
+                        .saturating_mul(1 << entry.state.failures.min(8))
+                        .min(RETRY_MAX);
+                    state.queue.push_at(key.clone(), Instant::now() + pause);
+                }
+            }
+        }
+        drop(state);
+        (self.on_attempt)(pod_uid);
+    }
+
+    fn attempt(
+        &self,
+        key: &VolumeKey,
+        desired: &DesiredVolume,
+        writer: Option<Arc<AtomicWriter>>,
+    ) -> Result<(Arc<AtomicWriter>, Outcome), Failure> {
+        let objects = self
+            .objects
+            .get()
+            .expect("the agent gives the object cache before the first volume");
+        let payload =
+            sources::payload(desired, |reference| objects.get(reference)).map_err(|error| Failure {
+                // A missing object or key comes as a change of the object: nothing to try before that.
+                is_retried: !error.waits_for_object(),
+                text: error.to_string(),
+            })?;
+        let failed = |error: &dyn std::error::Error| Failure {
+            is_retried: true,
+            text: printed(error),
+        };
+        let writer = match writer {
+            Some(writer) => writer,
+            None => Arc::new(self.writer(key, desired).map_err(|error| failed(&error))?),
+        };
+        let written = writer.write(&payload).map_err(|error| failed(&error))?;
+        if written.outcome == Outcome::Unchanged {
+            for leftover in writer.sweep() {
+                warn!(pod_uid = %key.pod_uid, volume = %key.volume, name = %leftover.name, error = %leftover.error,
+                    "a replaced revision cannot be removed yet");
+            }
+        }
+        for name in &written.shadowed {
+            warn!(pod_uid = %key.pod_uid, volume = %key.volume, %name, "a foreign file shadows this key");
+        }
+        Ok((writer, written.outcome))
+    }
+
+    fn writer(&self, key: &VolumeKey, desired: &DesiredVolume) -> io::Result<AtomicWriter> {
+        let options = Options {
+            durability: Durability::Process,
+            owner: Some(desired.owner),
+            fs_group: desired.fs_group,
+            removal: Removal::Deferred,
+        };
+        let pod = placement::pod_directory(&self.root, &key.pod_uid)?;
+        Ok(AtomicWriter::new(
+            pod.create_volume(&key.volume, &options)?,
+            options,
+        ))
+    }
+}
+
+struct Failure {
+    text: String,
+    is_retried: bool,
+}
+
+/// An error and everything behind it, in one line.
+fn printed(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        text.push_str(": ");
+        text.push_str(&cause.to_string());
+        source = cause.source();
+    }
+    text
+}

@@ -1,0 +1,219 @@
+//! Where volumes are on the host, and how they come and go.
+//!
+//! ```text
+//!   <data-dir>/volumes/          one tmpfs of this instance
+//!     <pod uid>/<volume>/        configMap, secret, downwardAPI, projected; a Memory emptyDir is a tmpfs of its own here
+//!   <data-dir>/empty-dirs/
+//!     <pod uid>/<volume>/        emptyDir on disk
+//! ```
+
+use std::{
+    fs, io,
+    os::unix::fs::{DirBuilderExt, PermissionsExt, chown},
+    path::{Path, PathBuf},
+};
+
+use hotmap_volume::{Directory, Ownership, remove_tree};
+use rustix::{
+    fs::CWD,
+    mount::{MountFlags, UnmountFlags, mount, unmount},
+};
+
+use crate::pod::{EmptyDirSource, HostPathSource};
+
+/// Bytes that all projected volumes of a node may take: 1,000 objects of the largest size.
+const VOLUMES_BYTES_MAX: u64 = 1 << 30;
+/// Mode of an emptyDir, as upstream makes it.
+const EMPTY_DIR_MODE: u32 = 0o777;
+
+/// Why a volume could not be placed.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum PlacementError {
+    #[error("cannot {what} {}: {source}", .path.display())]
+    Io {
+        what: &'static str,
+        path: PathBuf,
+        source: io::Error,
+    },
+    #[error("hostPath type check failed: {} is not a directory", .0.display())]
+    NotADirectory(PathBuf),
+}
+
+/// The places of one instance.
+#[derive(Debug, Clone)]
+pub(crate) struct Placement {
+    volumes: PathBuf,
+    empty_dirs: PathBuf,
+}
+
+impl Placement {
+    /// Mounts the instance's tmpfs, unless it is there from before.
+    pub(crate) fn prepare(data_dir: &Path) -> Result<Self, PlacementError> {
+        let placement = Self {
+            volumes: data_dir.join("volumes"),
+            empty_dirs: data_dir.join("empty-dirs"),
+        };
+        for path in [&placement.volumes, &placement.empty_dirs] {
+            let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(path);
+            made.map_err(|source| io_error("create", path, source))?;
+        }
+        if !is_mount_point(&placement.volumes)
+            .map_err(|source| io_error("look at", &placement.volumes, source))?
+        {
+            mount_tmpfs(&placement.volumes, &format!("mode=0711,size={VOLUMES_BYTES_MAX}"))
+                .map_err(|source| io_error("mount a tmpfs on", &placement.volumes, source))?;
+        }
+        Ok(placement)
+    }
+
+    /// The tmpfs of all projected volumes.
+    pub(crate) fn volumes(&self) -> &Path {
+        &self.volumes
+    }
+
+    /// Makes an emptyDir that its pod owns; keeps one that is there.
+    pub(crate) fn empty_dir(
+        &self,
+        pod_uid: &str,
+        volume: &str,
+        source: &EmptyDirSource,
+        owner: Ownership,
+        fs_group: Option<u32>,
+    ) -> Result<PathBuf, PlacementError> {
+        let in_memory = source.medium == "Memory";
+        let root = if in_memory {
+            &self.volumes
+        } else {
+            &self.empty_dirs
+        };
+        let path = root.join(pod_uid).join(volume);
+        let failed = |what| {
+            move |source| PlacementError::Io {
+                what,
+                path: root.join(pod_uid).join(volume),
+                source,
+            }
+        };
+        fs::DirBuilder::new()
+            .recursive(true)
+            .mode(0o711)
+            .create(&path)
+            .map_err(failed("create"))?;
+        if in_memory && !is_mount_point(&path).map_err(failed("look at"))? {
+            mount_tmpfs(&path, "mode=0777").map_err(failed("mount a tmpfs on"))?;
+        }
+        chown(&path, Some(owner.uid), Some(fs_group.unwrap_or(owner.gid)))
+            .map_err(failed("give to its pod"))?;
+        let mode = if fs_group.is_some() {
+            EMPTY_DIR_MODE | 0o2000
+        } else {
+            EMPTY_DIR_MODE
+        };
+        fs::set_permissions(&path, fs::Permissions::from_mode(mode)).map_err(failed("open up"))?;
+        Ok(path)
+    }
+
+    /// Checks the directory of the host that a pod names.
+    pub(crate) fn host_path(source: &HostPathSource) -> Result<PathBuf, PlacementError> {
+        let path = PathBuf::from(&source.path);
+        if source.kind == "DirectoryOrCreate" {
+            let made = fs::DirBuilder::new().recursive(true).mode(0o755).create(&path);
+            made.map_err(|error| io_error("create", &path, error))?;
+        }
+        if path.is_dir() {
+            Ok(path)
+        } else {
+            Err(PlacementError::NotADirectory(path))
+        }
+    }
+
+    /// Removes every volume of a pod. Nobody may write them any more.
+    pub(crate) fn remove(&self, pod_uid: &str) -> Result<(), PlacementError> {
+        for root in [&self.volumes, &self.empty_dirs] {
+            let path = root.join(pod_uid);
+            let failed = |source| io_error("remove", &path, source);
+            let entries = match fs::read_dir(&path) {
+                Ok(entries) => entries,
+                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                Err(error) => return Err(failed(error)),
+            };
+            for entry in entries {
+                let volume = entry.map_err(failed)?.path();
+                if is_mount_point(&volume).map_err(failed)? {
+                    unmount(&volume, UnmountFlags::DETACH | UnmountFlags::NOFOLLOW)
+                        .map_err(|error| failed(error.into()))?;
+                }
+            }
+            let directory = Directory::open(root).map_err(failed)?;
+            remove_tree(&directory, pod_uid).map_err(|error| failed(io::Error::other(error)))?;
+        }
+        Ok(())
+    }
+
+    /// Uids of the pods that have volumes here.
+    pub(crate) fn pods(&self) -> io::Result<Vec<String>> {
+        let mut pods = Vec::new();
+        for root in [&self.volumes, &self.empty_dirs] {
+            for entry in fs::read_dir(root)? {
+                pods.push(entry?.file_name().to_string_lossy().into_owned());
+            }
+        }
+        pods.sort_unstable();
+        pods.dedup();
+        Ok(pods)
+    }
+
+    /// Takes the instance's tmpfs and every volume away: nothing of a directory that is purged may stay mounted.
+    pub(crate) fn purge(data_dir: &Path) -> Result<(), PlacementError> {
+        let volumes = data_dir.join("volumes");
+        let failed = |source| io_error("unmount", &volumes, source);
+        let mounted = fs::read_to_string("/proc/self/mountinfo").map_err(failed)?;
+        let beneath = |line: &str| {
+            line.split(' ')
+                .nth(4)
+                .map(PathBuf::from)
+                .filter(|point| point.starts_with(&volumes))
+        };
+        let mut points: Vec<PathBuf> = mounted.lines().filter_map(beneath).collect();
+        // The innermost first.
+        points.sort_unstable_by_key(|point| std::cmp::Reverse(point.components().count()));
+        for point in points {
+            unmount(&point, UnmountFlags::DETACH | UnmountFlags::NOFOLLOW)
+                .map_err(|error| failed(error.into()))?;
+        }
+        Ok(())
+    }
+}
+
+/// The directory of a pod beneath the tmpfs: others of the host may pass through it, not list it.
+pub(super) fn pod_directory(root: &Directory, pod_uid: &str) -> io::Result<Directory> {
+    match rustix::fs::mkdirat(root, pod_uid, rustix::fs::Mode::from_raw_mode(0o711)) {
+        Ok(()) | Err(rustix::io::Errno::EXIST) => root.open_directory(pod_uid),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn mount_tmpfs(path: &Path, options: &str) -> io::Result<()> {
+    let flags = MountFlags::NOSUID | MountFlags::NODEV;
+    // Linux 6.4 can keep a tmpfs out of swap; older ones refuse the word.
+    let with_noswap = std::ffi::CString::new(format!("{options},noswap"))?;
+    let plain = std::ffi::CString::new(options)?;
+    match mount("hotmap", path, "tmpfs", flags, Some(with_noswap.as_c_str())) {
+        Err(rustix::io::Errno::INVAL) => Ok(mount("hotmap", path, "tmpfs", flags, Some(plain.as_c_str()))?),
+        mounted => Ok(mounted?),
+    }
+}
+
+fn is_mount_point(path: &Path) -> io::Result<bool> {
+    use rustix::fs::{AtFlags, StatxAttributes, StatxFlags, statx};
+    let attributes = statx(CWD, path, AtFlags::SYMLINK_NOFOLLOW, StatxFlags::empty())?.stx_attributes;
+    Ok(attributes.contains(StatxAttributes::MOUNT_ROOT))
+}
+
+fn io_error(what: &'static str, path: &Path, source: io::Error) -> PlacementError {
+    PlacementError::Io {
+        what,
+        path: path.to_owned(),
+        source,
+    }
+}

@@ -1,0 +1,241 @@
+//! What is mounted into a container: volumes, whole or by subPath.
+
+use std::{
+    io,
+    os::fd::{AsRawFd, OwnedFd},
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use hotmap_runtime::MountConfig;
+use hotmap_volume::{Directory, Ownership, PayloadPath};
+use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, mkdirat, openat2};
+use tokio::task::spawn_blocking;
+
+use super::Shared;
+use crate::{
+    pod::{Container, Pod, Volume, VolumeMount},
+    volumes::{Placement, PlacementError},
+};
+
+/// Descriptors that must stay open until the container has its mounts.
+pub(crate) type Held = Vec<OwnedFd>;
+
+/// Why a mount cannot be made, in the kubelet's words where it has some.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum MountError {
+    #[error("cannot find volume {volume:?} to mount into container {container:?}")]
+    NoVolume { volume: String, container: String },
+    #[error(
+        "failed to prepare subPath {sub_path:?} for volumeMount {volume:?} of container {container:?}: {source}"
+    )]
+    SubPath {
+        volume: String,
+        container: String,
+        sub_path: String,
+        source: io::Error,
+    },
+    #[error("failed to make the mount point of volumeMount {volume:?} of container {container:?}: {source}")]
+    Point {
+        volume: String,
+        container: String,
+        source: io::Error,
+    },
+    #[error(transparent)]
+    Placement(#[from] PlacementError),
+    #[error("cannot give volumes to a pod without host ids: {0}")]
+    Ids(String),
+}
+
+/// Prepares every mount of a container; file system work happens on a blocking thread.
+pub(super) async fn prepare(
+    shared: Arc<Shared>,
+    pod: Arc<Pod>,
+    container: Container,
+) -> Result<(Vec<MountConfig>, Held), MountError> {
+    let ids = shared
+        .runtime
+        .reserve_ids(&pod.metadata.uid)
+        .await
+        .map_err(|error| MountError::Ids(super::printed(&error)))?;
+    let owner = Ownership {
+        uid: ids.base,
+        gid: ids.base,
+    };
+    let fs_group = pod
+        .spec
+        .security_context
+        .fs_group
+        .and_then(|group| ids.host_id(group));
+    let work = move || {
+        let mut held = Held::new();
+        let mut mounts = Vec::new();
+        for mount in &container.volume_mounts {
+            let place = Place {
+                shared: &shared,
+                pod: &pod,
+                container: &container,
+                owner,
+                fs_group,
+            };
+            mounts.push(place.mount(mount, &mut held)?);
+        }
+        // The outer mount has to stand before what is mounted below it.
+        mounts.sort_by(|one, two| one.target.cmp(&two.target));
+        Ok((mounts, held))
+    };
+    spawn_blocking(work)
+        .await
+        .expect("preparing mounts does not panic")
+}
+
+struct Place<'a> {
+    shared: &'a Shared,
+    pod: &'a Pod,
+    container: &'a Container,
+    owner: Ownership,
+    fs_group: Option<u32>,
+}
+
+impl Place<'_> {
+    fn mount(&self, mount: &VolumeMount, held: &mut Held) -> Result<MountConfig, MountError> {
+        let volume = self
+            .pod
+            .spec
+            .volumes
+            .iter()
+            .find(|volume| volume.name == mount.name);
+        let volume = volume.ok_or_else(|| MountError::NoVolume {
+            volume: mount.name.clone(),
+            container: self.container.name.clone(),
+        })?;
+        let path = self.host_path(volume)?;
+        self.make_inner_points(volume, &path, mount)?;
+        let source = if mount.sub_path.is_empty() {
+            path
+        } else {
+            self.sub_path(&path, mount, held)?
+        };
+        Ok(MountConfig {
+            source,
+            target: PathBuf::from(&mount.mount_path),
+            read_only: mount.read_only || volume.is_projected(),
+            id_mapped: false,
+        })
+    }
+
+    fn host_path(&self, volume: &Volume) -> Result<PathBuf, MountError> {
+        let uid = &self.pod.metadata.uid;
+        if let Some(source) = &volume.empty_dir {
+            return Ok(self.shared.placement.empty_dir(
+                uid,
+                &volume.name,
+                source,
+                self.owner,
+                self.fs_group,
+            )?);
+        }
+        if let Some(source) = &volume.host_path {
+            return Ok(Placement::host_path(source)?);
+        }
+        Ok(self.shared.volumes.path(uid, &volume.name))
+    }
+
+    /// A mount below a read-only volume needs its mount point inside that volume.
+    fn make_inner_points(&self, volume: &Volume, path: &Path, mount: &VolumeMount) -> Result<(), MountError> {
+        if !volume.is_projected() || !mount.sub_path.is_empty() {
+            return Ok(());
+        }
+        for inner in &self.container.volume_mounts {
+            let Ok(below) = Path::new(&inner.mount_path).strip_prefix(&mount.mount_path) else {
+                continue;
+            };
+            if below.as_os_str().is_empty() {
+                continue;
+            }
+            let failed = |source| MountError::Point {
+                volume: inner.name.clone(),
+                container: self.container.name.clone(),
+                source,
+            };
+            let point: PayloadPath = below
+                .to_string_lossy()
+                .parse()
+                .map_err(|error| failed(io::Error::other(error)))?;
+            Directory::open(path)
+                .and_then(|directory| directory.create_directories(&point))
+                .map_err(failed)?;
+        }
+        Ok(())
+    }
+
+    /// Pins what the sub-path shows now, links inside the volume followed and none out of it; a missing one becomes a
+    /// directory, as upstream.
+    fn sub_path(&self, volume: &Path, mount: &VolumeMount, held: &mut Held) -> Result<PathBuf, MountError> {
+        let failed = |source: io::Error| MountError::SubPath {
+            volume: mount.name.clone(),
+            container: self.container.name.clone(),
+            sub_path: mount.sub_path.clone(),
+            source,
+        };
+        let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
+        let directory = openat2(
+            CWD,
+            volume,
+            OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC,
+            Mode::empty(),
+            ResolveFlags::empty(),
+        )
+        .map_err(|error| failed(error.into()))?;
+        let open = |directory: &OwnedFd| {
+            openat2(
+                directory,
+                &mount.sub_path,
+                OFlags::PATH | OFlags::CLOEXEC,
+                Mode::empty(),
+                resolve,
+            )
+        };
+        let found = match open(&directory) {
+            Err(rustix::io::Errno::NOENT) => {
+                self.make_sub_path(&directory, &mount.sub_path).map_err(failed)?;
+                open(&directory)
+            }
+            other => other,
+        };
+        let found = found.map_err(|error| failed(error.into()))?;
+        let path = PathBuf::from(format!("/proc/{}/fd/{}", std::process::id(), found.as_raw_fd()));
+        held.push(found);
+        Ok(path)
+    }
+
+    fn make_sub_path(&self, volume: &OwnedFd, sub_path: &str) -> io::Result<()> {
+        let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
+        let mut at = volume.try_clone()?;
+        for element in Path::new(sub_path).components() {
+            match mkdirat(&at, element.as_os_str(), Mode::from_raw_mode(0o755)) {
+                Ok(()) => {
+                    let (uid, gid) = (self.owner.uid, self.fs_group.unwrap_or(self.owner.gid));
+                    let owner = (rustix::fs::Uid::from_raw(uid), rustix::fs::Gid::from_raw(gid));
+                    rustix::fs::chownat(
+                        &at,
+                        element.as_os_str(),
+                        Some(owner.0),
+                        Some(owner.1),
+                        rustix::fs::AtFlags::SYMLINK_NOFOLLOW,
+                    )?;
+                }
+                Err(rustix::io::Errno::EXIST) => {}
+                Err(error) => return Err(error.into()),
+            }
+            at = openat2(
+                &at,
+                element.as_os_str(),
+                OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC,
+                Mode::empty(),
+                resolve,
+            )?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,104 @@
+//! Tells the API what a pod's status is: the newest one, until it has arrived.
+
+use std::sync::Arc;
+
+use hotmap_client::{Backoff, Client, PatchType, WriteParams};
+use parking_lot::Mutex;
+use serde_json::{Value, json};
+use std::time::Duration;
+use tokio::{sync::watch, task::AbortHandle};
+use tracing::{debug, warn};
+
+use super::object_path;
+use crate::pod::Pod;
+
+/// First and longest pause between two tries.
+const RETRY_MIN: Duration = Duration::from_millis(50);
+const RETRY_MAX: Duration = Duration::from_secs(10);
+
+/// Writes the status of one pod, the latest only. Dropping it ends the writing.
+pub(super) struct StatusWriter {
+    wanted: watch::Sender<Option<Value>>,
+    /// The newest status that the API has taken, or was found with.
+    settled: watch::Receiver<Option<Value>>,
+    last: Mutex<Option<Value>>,
+    task: AbortHandle,
+}
+
+impl Drop for StatusWriter {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+impl StatusWriter {
+    pub(super) fn start(client: Client, pod: &Arc<Pod>) -> Self {
+        let (wanted, receiver) = watch::channel(None);
+        let (settled_sender, settled) = watch::channel(None);
+        let task =
+            tokio::spawn(write_for_ever(client, Arc::clone(pod), receiver, settled_sender)).abort_handle();
+        Self {
+            wanted,
+            settled,
+            last: Mutex::default(),
+            task,
+        }
+    }
+
+    /// Makes `status` what the API shall know.
+    pub(super) fn write(&self, status: Value) {
+        let mut last = self.last.lock();
+        if last.as_ref() != Some(&status) {
+            *last = Some(status.clone());
+            self.wanted.send_replace(Some(status));
+        }
+    }
+
+    /// The newest status handed in.
+    pub(super) fn last(&self) -> Option<Value> {
+        self.last.lock().clone()
+    }
+
+    /// Waits until the API has the newest status, or has refused it for good.
+    pub(super) async fn settle(&mut self) {
+        let wanted = self.wanted.borrow().clone();
+        // An error means that the writer has ended: there is nothing to wait for.
+        let _ = self.settled.wait_for(|settled| *settled == wanted).await;
+    }
+}
+
+async fn write_for_ever(
+    client: Client,
+    pod: Arc<Pod>,
+    mut wanted: watch::Receiver<Option<Value>>,
+    settled: watch::Sender<Option<Value>>,
+) {
+    let path = object_path(&pod).subresource("status");
+    let mut retries = Backoff::seeded(RETRY_MIN, RETRY_MAX);
+    while wanted.changed().await.is_ok() {
+        loop {
+            let Some(status) = wanted.borrow_and_update().clone() else {
+                break;
+            };
+            // The uid guards against a new pod under the old name.
+            let patch = json!({"metadata": {"uid": pod.metadata.uid}, "status": status});
+            match client
+                .patch(&path, PatchType::Merge, &patch, &WriteParams::default())
+                .await
+            {
+                Ok(_) => {}
+                Err(error) if error.is_not_found() || error.is_conflict() => {
+                    debug!(namespace = %pod.metadata.namespace, pod = %pod.metadata.name, %error, "the pod is gone, nobody needs its status");
+                }
+                Err(error) => {
+                    warn!(namespace = %pod.metadata.namespace, pod = %pod.metadata.name, %error, "status not written");
+                    tokio::time::sleep(retries.next_delay()).await;
+                    continue;
+                }
+            }
+            retries.reset();
+            settled.send_replace(Some(status));
+            break;
+        }
+    }
+}
