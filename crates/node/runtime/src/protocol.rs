@@ -177,6 +177,11 @@ impl FrameBuffer {
         self.bytes.extend_from_slice(bytes);
     }
 
+    /// More than one frame can have: the other side does not wait for its answer.
+    pub(crate) fn is_overfull(&self) -> bool {
+        self.bytes.len() > 4 + FRAME_BYTES_MAX + (1 << 20)
+    }
+
     /// Takes the first frame if it is complete.
     pub(crate) fn next_frame(&mut self) -> io::Result<Option<Vec<u8>>> {
         let Some(head) = self.bytes.first_chunk::<4>() else {

@@ -5,6 +5,7 @@ mod connection;
 mod instance;
 mod pods;
 mod spawn;
+mod state_dir;
 mod validate;
 
 use std::fs;
@@ -15,7 +16,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use rustix::io::Errno;
 use tokio::io::AsyncReadExt;
 use tokio::task::spawn_blocking;
 use tracing::{info, warn};
@@ -27,8 +27,7 @@ use crate::exec::{ExecConfig, ExecReader, ExecSession, ExecSyncOutput};
 use crate::netlink::Netlink;
 use crate::protocol::{self, Call, Refusal, Reply, STATE_FILE, VERSION};
 use crate::spec::{ContainerConfig, SandboxConfig};
-use crate::status::{ContainerStatus, PodState, Sandbox, SandboxRecord};
-use crate::sys;
+use crate::status::{ContainerStatus, Sandbox, SandboxRecord};
 
 pub(crate) use connection::Connection;
 use instance::Instance;
@@ -63,17 +62,17 @@ impl Runtime {
     /// Opens the state directory, attaches to every shim that runs, and removes what an earlier boot left.
     pub async fn open(mut config: RuntimeConfig) -> Result<Self, OpenError> {
         let (config, instance, found) = blocking(move || {
-            require_root_and_kernel()?;
-            prepare_state_dir(&mut config)?;
+            state_dir::require_root_and_kernel()?;
+            state_dir::prepare(&mut config)?;
             let recorded = Instance::read(&config.state_dir)?;
             if recorded
                 .as_ref()
                 .is_some_and(|known| !known.is_of_boot(&config.boot_id))
             {
                 info!("the machine was started anew, pods of the earlier boot are removed");
-                remove_stale(&config, recorded.as_ref())?;
+                state_dir::remove_stale(&config, recorded.as_ref())?;
             }
-            let found = read_pods(&config.state_dir)?;
+            let found = state_dir::read_pods(&config.state_dir)?;
             let instance = Instance::settle(&config, recorded, !found.is_empty())?;
             Ok((config, instance, found))
         })
@@ -435,7 +434,7 @@ impl Runtime {
     }
 
     /// Stops a sandbox and removes all that was made for it: processes, cgroups, links, files, and the reservation of its
-    /// ids. Idempotent. Log files stay, they are the caller's.
+    /// ids. Idempotent. Log files stay, they are the caller's. Exits from here on are not told.
     pub async fn remove_sandbox(&self, pod_uid: &str) -> Result<(), SandboxError> {
         validate::pod_uid(pod_uid).map_err(SandboxError::Invalid)?;
         let follower = self
@@ -575,28 +574,7 @@ impl Runtime {
     /// Ends every pod of an instance and removes every process, cgroup, link, route and file of it, the state directory included.
     /// No [`Runtime`] of the instance may be open. Idempotent.
     pub async fn purge(config: RuntimeConfig) -> Result<(), PurgeError> {
-        blocking(move || {
-            let failed = |path: &Path| {
-                let path = path.to_owned();
-                move |source| PurgeError::Files { path, source }
-            };
-            let state_dir = match fs::canonicalize(&config.state_dir) {
-                Err(error) if error.kind() == io::ErrorKind::NotFound => config.state_dir.clone(),
-                result => result.map_err(failed(&config.state_dir))?,
-            };
-            let instance = Instance::read(&state_dir).unwrap_or_default();
-            kill_all(&config, &state_dir, instance.as_ref()).map_err(|source| match source.kind() {
-                io::ErrorKind::TimedOut => PurgeError::Processes,
-                _ => failed(&state_dir)(source),
-            })?;
-            cleanup::remove_cgroups(&config.instance_id, None).map_err(failed(Path::new("cgroup")))?;
-            instance::remove_links(&config.instance_id).map_err(PurgeError::Links)?;
-            if let Some(instance) = &instance {
-                instance.release(&state_dir).map_err(failed(&state_dir))?;
-            }
-            cleanup::remove_tree(&state_dir).map_err(failed(&state_dir))
-        })
-        .await
+        blocking(move || state_dir::purge(&config)).await
     }
 
     fn pod_dir(&self, pod_uid: &str) -> PathBuf {
@@ -645,92 +623,6 @@ async fn read_bounded(reader: Option<ExecReader>, max: usize) -> io::Result<Vec<
         let room = max.saturating_sub(kept.len());
         kept.extend_from_slice(&bytes[..length.min(room)]);
     }
-}
-
-fn require_root_and_kernel() -> Result<(), OpenError> {
-    let uid = rustix::process::geteuid().as_raw();
-    if uid != 0 {
-        return Err(OpenError::NotRoot { uid });
-    }
-    // Every kernel that has cgroup.kill (5.14) has the other calls that are used; mount_setattr is the youngest to probe for.
-    let probe = fs::File::open("/proc/self").map_err(|_| OpenError::Unsupported {
-        what: "no /proc".to_owned(),
-    })?;
-    match sys::mount_setattr(&probe, &sys::MountChange::default()) {
-        Err(error) if error.raw_os_error() == Some(Errno::NOSYS.raw_os_error()) => {
-            Err(OpenError::Unsupported {
-                what: "no mount_setattr, which Linux has since 5.12".to_owned(),
-            })
-        }
-        _ => Ok(()),
-    }
-}
-
-/// Makes the directory, and its path one that a shim can compare.
-fn prepare_state_dir(config: &mut RuntimeConfig) -> Result<(), OpenError> {
-    let dir = config.state_dir.clone();
-    let prepare = || -> io::Result<PathBuf> {
-        fs::DirBuilder::new().mode(0o700).recursive(true).create(&dir)?;
-        rustix::fs::chmod(&dir, rustix::fs::Mode::from(0o700))?;
-        fs::canonicalize(&dir)
-    };
-    config.state_dir = prepare().map_err(|source| OpenError::State {
-        path: dir.clone(),
-        source,
-    })?;
-    Ok(())
-}
-
-fn read_pods(state_dir: &Path) -> Result<Vec<(String, Pod)>, OpenError> {
-    let failed = |source| OpenError::State {
-        path: state_dir.to_owned(),
-        source,
-    };
-    let mut pods = Vec::new();
-    for entry in fs::read_dir(state_dir).map_err(failed)? {
-        let entry = entry.map_err(failed)?;
-        let Ok(pod_uid) = entry.file_name().into_string() else {
-            continue;
-        };
-        if !entry.path().is_dir() || validate::pod_uid(&pod_uid).is_err() {
-            continue;
-        }
-        match Pod::read(&entry.path()) {
-            Some(pod) => pods.push((pod_uid, pod)),
-            // The agent died between making the directory and writing into it.
-            None => cleanup::remove_tree(&entry.path()).map_err(failed)?,
-        }
-    }
-    pods.sort_by(|(left, _), (right, _)| left.cmp(right));
-    Ok(pods)
-}
-
-/// Pods of an earlier boot have no process any more; but a boot id may be injected, and then theirs must end.
-fn remove_stale(config: &RuntimeConfig, instance: Option<&Instance>) -> Result<(), OpenError> {
-    let stale = || -> io::Result<()> {
-        kill_all(config, &config.state_dir, instance)?;
-        cleanup::remove_cgroups(&config.instance_id, None)?;
-        instance::remove_links(&config.instance_id)?;
-        for entry in fs::read_dir(&config.state_dir)? {
-            let path = entry?.path();
-            if path.is_dir() {
-                cleanup::remove_tree(&path)?;
-            }
-        }
-        Ok(())
-    };
-    stale().map_err(|source| OpenError::State {
-        path: config.state_dir.clone(),
-        source,
-    })
-}
-
-fn kill_all(config: &RuntimeConfig, state_dir: &Path, instance: Option<&Instance>) -> io::Result<()> {
-    let pods = read_pods(state_dir).unwrap_or_default();
-    let states: Vec<PodState> = pods.into_iter().filter_map(|(_, pod)| pod.state).collect();
-    cleanup::kill_instance(&config.instance_id, &states, |id| {
-        instance.is_some_and(|instance| instance.owns_id(id))
-    })
 }
 
 fn write_json<T: serde::Serialize>(path: &Path, value: &T) -> io::Result<()> {

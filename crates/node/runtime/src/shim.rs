@@ -6,6 +6,7 @@
 //! on it ends only by the agent's `shutdown` or by SIGKILL, and with it end all processes of the pod.
 
 mod client;
+mod container;
 mod cri_log;
 mod identity;
 mod launch;

@@ -6,6 +6,7 @@
 use std::fs::{self, File};
 use std::io;
 use std::net::Ipv4Addr;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::FlockOperation;
@@ -78,7 +79,10 @@ impl Instance {
         recorded: Option<Self>,
         busy: bool,
     ) -> Result<Self, OpenError> {
-        let _turn = lock()?;
+        let _turn = lock().map_err(|source| OpenError::State {
+            path: lock_path(),
+            source,
+        })?;
         let wanted = recorded
             .as_ref()
             .map_or_else(|| preferred_window(&config.instance_id), |known| known.id_window);
@@ -170,15 +174,27 @@ impl Instance {
             self.gateway(),
         )
     }
+}
 
-    /// Gives the window back.
-    pub(crate) fn release(&self, state_dir: &Path) -> io::Result<()> {
-        let claim = claim_path(self.id_window);
+/// Gives the windows of a state directory back. The last instance leaves nothing in `/run`.
+pub(crate) fn release(state_dir: &Path) -> io::Result<()> {
+    let ids = Path::new(AGREEMENT_DIR).join("ids");
+    if !ids.exists() {
+        return Ok(());
+    }
+    let _turn = lock()?;
+    for entry in fs::read_dir(&ids)? {
+        let claim = entry?.path();
         if fs::read_link(&claim).is_ok_and(|owner| owner == state_dir) {
             fs::remove_file(&claim)?;
         }
-        Ok(())
     }
+    // Fails while there are others; whoever waits for the lock finds that its file is gone and takes a new one.
+    if fs::remove_dir(&ids).is_ok() {
+        fs::remove_file(lock_path())?;
+        let _ = fs::remove_dir(AGREEMENT_DIR);
+    }
+    Ok(())
 }
 
 fn bridge_name(id: &InstanceId) -> String {
@@ -205,23 +221,36 @@ pub(crate) fn remove_links(id: &InstanceId) -> io::Result<()> {
     Ok(())
 }
 
+fn lock_path() -> PathBuf {
+    Path::new(AGREEMENT_DIR).join("lock")
+}
+
 /// Held until dropped; instances choose one after the other.
-fn lock() -> Result<File, OpenError> {
-    let path = Path::new(AGREEMENT_DIR).join("lock");
-    let take = || -> io::Result<File> {
-        fs::create_dir_all(Path::new(AGREEMENT_DIR).join("ids"))?;
-        let file = File::options()
-            .create(true)
-            .truncate(false)
-            .write(true)
-            .open(&path)?;
-        rustix::fs::flock(&file, FlockOperation::LockExclusive)?;
-        Ok(file)
-    };
-    take().map_err(|source| OpenError::State {
-        path: path.clone(),
-        source,
-    })
+fn lock() -> io::Result<File> {
+    loop {
+        match try_lock() {
+            // The last instance took the directory away just now.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Ok(None) => {}
+            Ok(Some(file)) => return Ok(file),
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// `None` when the file that was locked is not the one in its place any more.
+fn try_lock() -> io::Result<Option<File>> {
+    fs::create_dir_all(Path::new(AGREEMENT_DIR).join("ids"))?;
+    let file = File::options()
+        .create(true)
+        .truncate(false)
+        .write(true)
+        .open(lock_path())?;
+    rustix::fs::flock(&file, FlockOperation::LockExclusive)?;
+    let (ours, there) = (file.metadata()?, fs::metadata(lock_path())?);
+    // Under the lock nobody else removes the directory, but somebody may have before.
+    fs::create_dir_all(Path::new(AGREEMENT_DIR).join("ids"))?;
+    Ok(((ours.dev(), ours.ino()) == (there.dev(), there.ino())).then_some(file))
 }
 
 /// Spreads instances over the windows, so that they rarely ask for the same.

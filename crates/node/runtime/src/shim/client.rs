@@ -72,7 +72,11 @@ impl Client {
             Ok(_) if self.fds.len() > FRAME_FDS_MAX => Err(io::ErrorKind::InvalidData.into()),
             Ok(length) => {
                 self.inbox.extend(&bytes[..length]);
-                Ok(())
+                if self.inbox.is_overfull() {
+                    Err(io::ErrorKind::InvalidData.into())
+                } else {
+                    Ok(())
+                }
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(()),
             Err(error) => Err(error),

@@ -12,7 +12,8 @@ use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::process::{WaitOptions, WaitStatus};
 
 use super::client::{Client, Mode};
-use super::cri_log::{LineCutter, LogFile, Stream, timestamp};
+use super::container::{Container, Output, Running};
+use super::cri_log::{LogFile, Stream, timestamp};
 use super::disconnect;
 use super::identity::Identity;
 use super::launch::{self, Command, Outputs, Place};
@@ -56,29 +57,6 @@ pub(crate) struct Pod {
     clients: BTreeMap<u64, Client>,
     next_client: u64,
     buffer: Vec<u8>,
-}
-
-struct Container {
-    status: ContainerStatus,
-    running: Option<Running>,
-}
-
-struct Running {
-    pid: i32,
-    pidfd: OwnedFd,
-    started_at: SystemTime,
-    identity: Identity,
-    outputs: Vec<Output>,
-    log: LogFile,
-    log_broken: bool,
-    kill_at: Option<Instant>,
-    cgroup: Option<PathBuf>,
-}
-
-struct Output {
-    fd: OwnedFd,
-    cutter: LineCutter,
-    ended: bool,
 }
 
 struct RunningCommand {
@@ -706,34 +684,5 @@ impl Pod {
         let staged = format!("{STATE_FILE}.new");
         fs::write(&staged, serde_json::to_vec(&self.state())?)?;
         fs::rename(staged, STATE_FILE)
-    }
-}
-
-impl Container {
-    fn pid(&self) -> Option<i32> {
-        self.running.as_ref().map(|running| running.pid)
-    }
-}
-
-impl Running {
-    /// A full disk costs lines, never the container.
-    fn append(&mut self, lines: &[u8]) {
-        let result = self.log.append(lines);
-        if let Err(error) = &result
-            && !self.log_broken
-        {
-            eprintln!("log lines are lost: {error}");
-        }
-        self.log_broken = result.is_err();
-    }
-}
-
-impl Output {
-    fn new(fd: OwnedFd, stream: Stream) -> Self {
-        Self {
-            fd,
-            cutter: LineCutter::new(stream),
-            ended: false,
-        }
     }
 }

@@ -340,3 +340,75 @@ async fn containers_of_a_pod_share_network_and_memory_but_no_files_and_processes
     exit_of(&mut events, "ping", 0).await;
     assert_eq!(fixture.log("ping"), ["reached"]);
 }
+
+#[tokio::test]
+async fn an_id_mapped_mount_shows_the_hosts_owners_as_the_pods() {
+    let Some(fixture) = Fixture::new() else { return };
+    let runtime = fixture.open().await;
+    let pod = fixture.pod(&runtime).await;
+    let volume = fixture.dir.path().join("volume");
+    std::fs::create_dir(&volume).expect("made");
+    std::fs::write(volume.join("file"), "root's\n").expect("written");
+    use std::os::unix::fs::{MetadataExt, PermissionsExt};
+    std::fs::set_permissions(volume.join("file"), std::fs::Permissions::from_mode(0o600)).expect("set");
+    let mut config = fixture.script(
+        "web",
+        "cat /mapped/file; stat -c %u /mapped/file; touch /mapped/new; cat /plain/file || echo closed",
+    );
+    config.mounts = vec![mount(&volume, "/mapped", false), mount(&volume, "/plain", true)];
+    config.mounts[0].id_mapped = true;
+    match runtime.start_container(POD, config.clone()).await {
+        Err(StartError::Setup(reason)) if reason.contains("Invalid argument") => {
+            eprintln!("skipped: this file system does not support id-mapped mounts");
+            return;
+        }
+        started => started.expect("started"),
+    };
+    exit_of(&mut runtime.events(), "web", 0).await;
+    let log = fixture.log("web");
+    assert!(
+        log[..2] == ["root's", "0"] && log.contains(&"closed".to_owned()),
+        "{log:?}"
+    );
+    assert_eq!(std::fs::metadata(volume.join("new")).expect("made").uid(), 0);
+    assert!(pod.ids.base > 0);
+}
+
+#[tokio::test]
+async fn a_privileged_container_has_every_capability_of_its_pod_and_is_still_not_the_hosts_root() {
+    let Some(mut fixture) = Fixture::new() else { return };
+    fixture.config.allow_privileged = true;
+    let runtime = fixture.open().await;
+    fixture.pod(&runtime).await;
+    let mut config = fixture.script("web", "grep CapEff /proc/self/status; ip addr add 192.0.2.77/32 dev lo && echo linked; cat /etc/shadow || echo closed");
+    config.privileged = true;
+    let (_, log) = fixture.run(&runtime, config).await;
+    assert!(
+        log[0].starts_with("CapEff:\t000001ff") && log.contains(&"closed".to_owned()),
+        "{log:?}"
+    );
+    assert!(
+        log.contains(&"linked".to_owned()),
+        "it rules its own network: {log:?}"
+    );
+}
+
+#[tokio::test]
+async fn an_open_without_root_says_so() {
+    if rustix::process::geteuid().is_root() {
+        return;
+    }
+    let dir = tempfile::tempdir().expect("a directory");
+    let config = hotmap_runtime::RuntimeConfig {
+        state_dir: dir.path().join("pods"),
+        instance_id: "a".parse().expect("valid"),
+        allow_privileged: false,
+        mask: vec![],
+        self_exe: env!("CARGO_BIN_EXE_hotmap-shim").into(),
+        boot_id: hotmap_runtime::BootId::current().expect("a boot id"),
+    };
+    let error = hotmap_runtime::Runtime::open(config)
+        .await
+        .expect_err("it needs root");
+    assert!(error.to_string().contains("need root"), "{error}");
+}

@@ -209,6 +209,10 @@ async fn two_instances_never_meet_and_a_purge_leaves_nothing() {
         "no mount"
     );
     assert!(!left.config.state_dir.exists(), "no file");
+    for claim in std::fs::read_dir("/run/hotmap/ids").expect("the other instance has a claim") {
+        let owner = std::fs::read_link(claim.expect("an entry").path()).expect("a link");
+        assert!(!owner.starts_with(left.dir.path()), "no claim");
+    }
     assert!(
         !std::path::Path::new(&format!("/proc/{}/cwd", host_pid(&status))).exists(),
         "no process"
@@ -220,4 +224,61 @@ async fn two_instances_never_meet_and_a_purge_leaves_nothing() {
         );
     }
     assert_eq!(stdout_of(&two, "web", "echo untouched").await, "untouched");
+}
+
+/// Not a test: the agent that the next one kills. It runs one container and says so by a file.
+#[tokio::test]
+async fn agent_to_be_killed() {
+    let Some(dir) = std::env::var_os("HOTMAP_TEST_AGENT") else {
+        return;
+    };
+    let mut fixture = Fixture::new().expect("the parent checked");
+    let own = fixture.config.clone();
+    fixture.config.state_dir = std::path::Path::new(&dir).join("data/pods");
+    fixture.config.instance_id = std::env::var("HOTMAP_TEST_INSTANCE")
+        .expect("set")
+        .parse()
+        .expect("valid");
+    let runtime = fixture.open().await;
+    fixture.pod(&runtime).await;
+    let mut config = fixture.script(
+        "web",
+        "i=0; while [ $i -lt 300 ]; do echo $i; i=$((i+1)); sleep 0.005; done; exit 4",
+    );
+    config.log_path = std::path::Path::new(&dir).join("logs/web/0.log");
+    runtime.start_container(POD, config).await.expect("started");
+    fixture.config = own; // what is dropped here, if ever, is not the parent's
+    std::fs::write(std::path::Path::new(&dir).join("ready"), "").expect("written");
+    std::future::pending::<()>().await;
+}
+
+#[tokio::test]
+async fn kill_9_of_the_agents_whole_process_group_touches_no_pod() {
+    use std::os::unix::process::CommandExt;
+    let Some(fixture) = Fixture::new() else { return };
+    let agent = std::process::Command::new(std::env::current_exe().expect("a path"))
+        .args(["--exact", "restart::agent_to_be_killed", "--nocapture"])
+        .env("HOTMAP_TEST_AGENT", fixture.dir.path())
+        .env("HOTMAP_TEST_INSTANCE", fixture.config.instance_id.as_str())
+        .process_group(0)
+        .spawn();
+    let mut agent = agent.expect("spawned");
+    while !fixture.dir.path().join("ready").exists() {
+        assert!(
+            agent.try_wait().expect("a child").is_none(),
+            "the agent ended by itself"
+        );
+        std::thread::yield_now();
+    }
+    let group = rustix::process::Pid::from_child(&agent);
+    rustix::process::kill_process_group(group, rustix::process::Signal::KILL).expect("killed");
+    agent.wait().expect("a child");
+    let runtime = fixture.open().await;
+    let exit = exit_of(&mut runtime.events(), "web", 0).await;
+    assert_eq!((exit.exit_code, exit.lost), (4, false));
+    assert_eq!(
+        fixture.log("web"),
+        (0..300).map(|number| number.to_string()).collect::<Vec<_>>(),
+        "no gap"
+    );
 }

@@ -1,0 +1,61 @@
+//! A container as the shim keeps it.
+
+use std::os::fd::OwnedFd;
+use std::path::PathBuf;
+use std::time::{Instant, SystemTime};
+
+use super::cri_log::{LineCutter, LogFile, Stream};
+use super::identity::Identity;
+use crate::status::ContainerStatus;
+
+pub(crate) struct Container {
+    pub(crate) status: ContainerStatus,
+    pub(crate) running: Option<Running>,
+}
+
+pub(crate) struct Running {
+    pub(crate) pid: i32,
+    pub(crate) pidfd: OwnedFd,
+    pub(crate) started_at: SystemTime,
+    pub(crate) identity: Identity,
+    pub(crate) outputs: Vec<Output>,
+    pub(crate) log: LogFile,
+    pub(crate) log_broken: bool,
+    pub(crate) kill_at: Option<Instant>,
+    pub(crate) cgroup: Option<PathBuf>,
+}
+
+pub(crate) struct Output {
+    pub(crate) fd: OwnedFd,
+    pub(crate) cutter: LineCutter,
+    pub(crate) ended: bool,
+}
+
+impl Container {
+    pub(crate) fn pid(&self) -> Option<i32> {
+        self.running.as_ref().map(|running| running.pid)
+    }
+}
+
+impl Running {
+    /// A full disk costs lines, never the container.
+    pub(crate) fn append(&mut self, lines: &[u8]) {
+        let result = self.log.append(lines);
+        if let Err(error) = &result
+            && !self.log_broken
+        {
+            eprintln!("log lines are lost: {error}");
+        }
+        self.log_broken = result.is_err();
+    }
+}
+
+impl Output {
+    pub(crate) fn new(fd: OwnedFd, stream: Stream) -> Self {
+        Self {
+            fd,
+            cutter: LineCutter::new(stream),
+            ended: false,
+        }
+    }
+}
