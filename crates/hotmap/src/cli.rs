@@ -82,7 +82,7 @@ pub(crate) struct UpArgs {
     /// Name of this node [default: the host name]
     #[arg(long, env = "HOTMAP_NODE_NAME", value_name = "NAME")]
     pub(crate) node_name: Option<String>,
-    /// Run pods that ask for privileged containers, with root on the host.
+    /// Run containers that ask to be privileged: every capability inside the pod's own user namespace.
     #[arg(long, env = "HOTMAP_ALLOW_PRIVILEGED")]
     pub(crate) allow_privileged: bool,
     /// Command to run with --temp; its exit code is returned.

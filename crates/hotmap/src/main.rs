@@ -7,7 +7,7 @@ mod down;
 mod up;
 mod version;
 
-use std::process::ExitCode;
+use std::{io::IsTerminal, process::ExitCode};
 
 use clap::{CommandFactory, Parser};
 use cli::{Cli, Command};

@@ -63,6 +63,10 @@ async fn stay_up(config: &UpConfig, data_dir: &DataDir, kubeconfig: &Path) -> an
     println!("  API         {}", plane.url());
     println!("  kubeconfig  {}", kubeconfig.display());
     println!("  data        {}", data_dir.path().display());
+    match &config.node {
+        Some(node) => println!("  node        {}", node.name),
+        None => println!("  node        none: pods stay Pending"),
+    }
     println!();
     println!("  export KUBECONFIG={}", absolute(kubeconfig).display());
     println!("  kubectl get configmaps --all-namespaces");
