@@ -31,9 +31,12 @@ fn main() -> ExitCode {
         );
         return ExitCode::from(EXIT_CALL);
     };
+    let wants_colour = std::env::var_os("NO_COLOR").is_none_or(|set| set.is_empty());
+    let is_colourful = wants_colour && std::io::stderr().is_terminal();
     tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr)
+        .with_ansi(is_colourful)
         .init();
     match cli.command {
         Command::Up(args) => match up::UpConfig::try_from(args) {
