@@ -353,9 +353,15 @@ mod tests {
     proptest! {
         #[test]
         fn what_was_written_is_read_wherever_it_is_cut(
-            content in prop::collection::vec(prop_oneof![Just(b'\n'), any::<u8>()], 0..3 * LINE_BYTES_MAX),
+            content in prop::collection::vec(prop_oneof![
+                Just(b"\n".to_vec()),
+                prop::collection::vec(any::<u8>(), 0..40),
+                (any::<u8>(), 0..3 * LINE_BYTES_MAX).prop_map(|(byte, length)| vec![byte; length]),
+                (any::<u8>(), 0usize..3).prop_map(|(byte, more)| vec![byte; LINE_BYTES_MAX - 1 + more]),
+            ], 0..12),
             block in 1usize..70_000,
         ) {
+            let content = content.concat();
             let log = records("2026-01-01T00:00:00.5Z", LogStream::Stderr, &content);
             let blocks: Vec<&[u8]> = log.chunks(block).collect();
             prop_assert_eq!(decode(&LogOptions::default(), &blocks), (content, 0));
