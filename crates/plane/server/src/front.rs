@@ -388,9 +388,9 @@ impl Front {
         let wanted = streams::exec_request(&pod, query)?;
         let node = self.node_for("exec")?.clone();
         let handshake = streams::handshake(request)?;
-        let running = node.exec(wanted).await?;
+        let started = node.exec(wanted).await;
         let upgrade = hyper::upgrade::on(request);
-        let session = streams::session(upgrade, handshake.protocol, running);
+        let session = streams::session(upgrade, handshake.protocol, started);
         let stopping = self.stopping.clone();
         let counted = self.metrics.long_running();
         self.tasks.spawn(async move {

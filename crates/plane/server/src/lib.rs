@@ -31,5 +31,7 @@ mod streams;
 mod tls;
 mod version;
 
-pub use node_access::{ExecRequest, ExecStreams, ExitStatus, LogRequest, LogStream, NodeAccess, TerminalSize};
+pub use node_access::{
+    ExecRequest, ExecStreams, ExitStatus, LogRequest, LogStream, NodeAccess, TerminalSize,
+};
 pub use server::{ServeError, ServerConfig, run};

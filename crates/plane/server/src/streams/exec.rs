@@ -97,7 +97,10 @@ pub(crate) fn exec_request(pod: &Value, query: &Query) -> Result<ExecRequest, St
 }
 
 /// Carries a command's streams until it has ended and all was sent, or the client has left.
-pub(crate) async fn session(upgrade: OnUpgrade, protocol: Protocol, running: ExecStreams) {
+///
+/// What kept the command from starting is said here and not in place of the upgrade: clients take a refused upgrade
+/// for a server without WebSockets, try SPDY, and show what became of that.
+pub(crate) async fn session(upgrade: OnUpgrade, protocol: Protocol, started: Result<ExecStreams, Status>) {
     let upgraded = match upgrade.await {
         Ok(upgraded) => upgraded,
         Err(error) => return tracing::debug!(%error, "the client left before its session began"),
@@ -108,7 +111,20 @@ pub(crate) async fn session(upgrade: OnUpgrade, protocol: Protocol, running: Exe
         .max_write_buffer_size(4 * OUTPUT_BYTES_MAX)
         .write_buffer_size(0);
     let socket = WebSocketStream::from_raw_socket(TokioIo::new(upgraded), Role::Server, Some(config)).await;
-    carry(socket, protocol, running).await;
+    match started {
+        Ok(running) => carry(socket, protocol, running).await,
+        Err(status) => refuse(socket, status).await,
+    }
+}
+
+async fn refuse(socket: Socket, status: Status) {
+    let (to_client, _) = socket.split();
+    let (queue, queued) = mpsc::channel(1);
+    let _ = queue.send(channels::ended(&Err(status))).await;
+    drop(queue);
+    if let Err(error) = send(to_client, queued).await {
+        tracing::debug!(%error, "the client of a session left");
+    }
 }
 
 async fn carry(socket: Socket, protocol: Protocol, running: ExecStreams) {
@@ -124,8 +140,12 @@ async fn carry(socket: Socket, protocol: Protocol, running: ExecStreams) {
     let sending = send(to_client, queued);
     let receiving = receive(from_client, protocol, stdin, resize);
     let producing = async move {
-        tokio::join!(output(STDOUT, stdout, &queue), output(STDERR, stderr, &queue));
-        let exit = exit.await;
+        // The exit is waited for beside the outputs: until then it also takes the terminal's sizes.
+        let ((), (), exit) = tokio::join!(
+            output(STDOUT, stdout, &queue),
+            output(STDERR, stderr, &queue),
+            exit
+        );
         // A client that has left needs no exit code.
         let _ = queue.send(channels::ended(&exit)).await;
     };

@@ -11,7 +11,7 @@ use tokio_tungstenite::{
 };
 
 use super::*;
-use crate::{ExecRequest, ExecStreams, ExitStatus, LogRequest, LogStream};
+use crate::{ExecRequest, ExecStreams, ExitStatus, LogRequest, LogStream, TerminalSize};
 
 /// Logs its container's name; a command answers its input backwards once that has ended, and exits with 7.
 struct Echo;
@@ -26,7 +26,13 @@ impl NodeAccess for Echo {
         Box::pin(async move { Ok(futures_util::stream::iter(lines).boxed()) })
     }
 
-    fn exec(&self, _request: ExecRequest) -> BoxFuture<'_, Result<ExecStreams, Status>> {
+    fn exec(&self, request: ExecRequest) -> BoxFuture<'_, Result<ExecStreams, Status>> {
+        if request.command == ["ended"] {
+            return Box::pin(async { Err(Status::bad_request("container \"c\" is not running")) });
+        }
+        if request.tty {
+            return Box::pin(async { Ok(terminal()) });
+        }
         let (stdin, mut input) = tokio::io::duplex(64);
         let (mut output, stdout) = tokio::io::duplex(64);
         let running = tokio::spawn(async move {
@@ -50,6 +56,31 @@ impl NodeAccess for Echo {
                 exit: Box::pin(exit),
             })
         })
+    }
+}
+
+/// A command that prints each size its terminal gets, and ends once it is one column wide.
+fn terminal() -> ExecStreams {
+    let (mut output, stdout) = tokio::io::duplex(64);
+    let (resize, mut sizes) = tokio::sync::mpsc::channel::<TerminalSize>(1);
+    let exit = async move {
+        while let Some(TerminalSize { width, height }) = sizes.recv().await {
+            let line = format!("{width}x{height} ");
+            tokio::io::AsyncWriteExt::write_all(&mut output, line.as_bytes())
+                .await
+                .expect("output");
+            if width == 1 {
+                break;
+            }
+        }
+        Ok(ExitStatus(0))
+    };
+    ExecStreams {
+        stdin: None,
+        stdout: Some(Box::pin(stdout)),
+        stderr: None,
+        resize: Some(resize),
+        exit: Box::pin(exit),
     }
 }
 
@@ -94,6 +125,46 @@ async fn commands_run_over_a_websocket() {
     assert_eq!(refused.code, 400);
     assert!(refused.text().contains("SPDY is not served"));
 
+    let (output, status) = converse(&server, &path, &[b"\x00abc", b"\x00def", b"\xff\x00"]).await;
+    assert_eq!(output, "fedcba");
+    assert_eq!(
+        (&status["reason"], &status["details"]["causes"][0]["message"]),
+        (&json!("NonZeroExitCode"), &json!("7"))
+    );
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn a_command_that_never_started_says_why_in_its_session() {
+    let server = server_with_pod().await;
+    let path = format!("{POD}/exec?command=ended&stdout=true&container=c");
+    let (output, status) = converse(&server, &path, &[]).await;
+    assert_eq!(output, "");
+    assert_eq!(
+        (&status["status"], &status["message"]),
+        (&json!("Failure"), &json!("container \"c\" is not running"))
+    );
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn a_terminal_hears_its_sizes_while_the_command_runs() {
+    let server = server_with_pod().await;
+    let path = format!("{POD}/exec?command=sizes&stdout=true&tty=true&container=c");
+    let sizes: [&[u8]; 2] = [
+        b"\x04{\"Width\":80,\"Height\":24}",
+        b"\x04{\"Width\":1,\"Height\":2}",
+    ];
+    let (output, status) = converse(&server, &path, &sizes).await;
+    assert_eq!(
+        (output.as_str(), &status["status"]),
+        ("80x24 1x2 ", &json!("Success"))
+    );
+    server.stop().await;
+}
+
+/// Sends frames, then reads until the server says goodbye: standard output, and the last word on the error channel.
+async fn converse(server: &TestServer, path: &str, frames: &[&'static [u8]]) -> (String, Value) {
     let mut sender = server.connect(Some(server.certificate(&Identity::Admin))).await;
     let headers = [
         ("connection", "Upgrade"),
@@ -103,15 +174,15 @@ async fn commands_run_over_a_websocket() {
         ("sec-websocket-protocol", "v5.channel.k8s.io"),
     ];
     let response = sender
-        .send_request(request("GET", &path, &headers, ""))
+        .send_request(request("GET", path, &headers, ""))
         .await
         .expect("an answer");
     assert_eq!(response.status().as_u16(), 101);
     let upgraded = hyper::upgrade::on(response).await.expect("an upgrade");
     let mut socket = WebSocketStream::from_raw_socket(TokioIo::new(upgraded), Role::Client, None).await;
-    for frame in [&b"\x00abc"[..], b"\x00def", b"\xff\x00"] {
+    for frame in frames {
         socket
-            .send(Message::Binary(Bytes::copy_from_slice(frame)))
+            .send(Message::Binary(Bytes::from_static(frame)))
             .await
             .expect("sent");
     }
@@ -126,10 +197,5 @@ async fn commands_run_over_a_websocket() {
             other => panic!("{other:?}"),
         }
     }
-    assert_eq!(output, b"fedcba");
-    assert_eq!(
-        (&status["reason"], &status["details"]["causes"][0]["message"]),
-        (&json!("NonZeroExitCode"), &json!("7"))
-    );
-    server.stop().await;
+    (String::from_utf8(output).expect("text"), status)
 }
