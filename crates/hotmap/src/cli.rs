@@ -85,6 +85,12 @@ pub(crate) struct UpArgs {
     /// Run containers that ask to be privileged: every capability inside the pod's own user namespace.
     #[arg(long, env = "HOTMAP_ALLOW_PRIVILEGED")]
     pub(crate) allow_privileged: bool,
+    /// Pretend that this is the running boot; for tests.
+    #[arg(long, hide = true, env = "HOTMAP_FAULT_BOOT_ID", value_name = "ID")]
+    pub(crate) fault_boot_id: Option<String>,
+    /// Keep what watches of ConfigMaps and Secrets bring from the node; for tests.
+    #[arg(long, hide = true, env = "HOTMAP_FAULT_HOLD_WATCHES")]
+    pub(crate) fault_hold_watches: bool,
     /// Command to run with --temp; its exit code is returned.
     #[arg(last = true, value_name = "CMD", requires = "temp")]
     pub(crate) command: Vec<String>,

@@ -38,6 +38,16 @@ pub(crate) enum Home {
 pub(crate) struct NodeConfig {
     pub(crate) name: String,
     pub(crate) allow_privileged: bool,
+    pub(crate) faults: Faults,
+}
+
+/// What is made to go wrong on purpose, so that a test sees what becomes of it. Nothing, unless a hidden flag asks.
+#[derive(Debug)]
+pub(crate) struct Faults {
+    /// The boot that the node takes for the running one.
+    pub(crate) boot_id: Option<String>,
+    /// The node does not hear what its watches of ConfigMaps and Secrets bring.
+    pub(crate) hold_watches: bool,
 }
 
 /// A call that cannot be carried out as typed: exit code 2.
@@ -105,6 +115,10 @@ fn node_config(args: &UpArgs) -> Result<NodeConfig, UpCallError> {
         broken if broken.is_empty() => Ok(NodeConfig {
             name,
             allow_privileged: args.allow_privileged,
+            faults: Faults {
+                boot_id: args.fault_boot_id.clone(),
+                hold_watches: args.fault_hold_watches,
+            },
         }),
         broken => Err(UpCallError::NodeName { name, broken }),
     }

@@ -5,6 +5,7 @@ use std::{net::SocketAddr, path::Path, sync::Arc};
 use anyhow::{Context, anyhow};
 use hotmap_agent::{Access, Agent, AgentConfig};
 use hotmap_client::{Client, ClientConfig, Server};
+use hotmap_runtime::BootId;
 use hotmap_server::{
     NodeAccess, ServerConfig,
     credentials::{Credentials, Identity},
@@ -116,6 +117,8 @@ impl Plane {
             instance_id: data_dir.id().to_owned(),
             internal_ip: reachable(address).ip(),
             allow_privileged: config.allow_privileged,
+            boot_id: config.faults.boot_id.as_deref().map(BootId::injected),
+            hold_watches: config.faults.hold_watches,
         };
         let mut agent = Agent::start(agent_config, client)
             .await

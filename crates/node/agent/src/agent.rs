@@ -52,6 +52,10 @@ pub struct AgentConfig {
     pub internal_ip: IpAddr,
     /// Whether privileged containers may run.
     pub allow_privileged: bool,
+    /// The running boot; the kernel's own unless a test pretends a reboot.
+    pub boot_id: Option<BootId>,
+    /// Holds back every change that a watch of a ConfigMap or Secret brings, so that a test sees what else delivers it.
+    pub hold_watches: bool,
 }
 
 /// Why a node does not start, or has ended.
@@ -160,6 +164,7 @@ impl Agent {
             let objects = ObjectCache::new(
                 client.clone(),
                 Arc::new(on_change(shared.clone(), Arc::clone(&nudges))),
+                config.hold_watches,
             );
             volumes.look_up_in(Arc::clone(&objects));
             Shared {
@@ -389,7 +394,10 @@ fn runtime_config(config: &AgentConfig) -> Result<RuntimeConfig, AgentError> {
         allow_privileged: config.allow_privileged,
         mask: vec![config.data_dir.clone()],
         self_exe: RuntimeConfig::self_exe(),
-        boot_id: BootId::current().map_err(AgentError::BootId)?,
+        boot_id: match &config.boot_id {
+            Some(pretended) => pretended.clone(),
+            None => BootId::current().map_err(AgentError::BootId)?,
+        },
     })
 }
 
@@ -405,6 +413,8 @@ pub async fn down(data_dir: &Path, instance_id: &str) -> Result<(), AgentError> 
         instance_id: instance_id.to_owned(),
         internal_ip: IpAddr::from([127, 0, 0, 1]),
         allow_privileged: false,
+        boot_id: None,
+        hold_watches: false,
     };
     let purged = Runtime::purge(runtime_config(&config)?).await;
     purged.map_err(|error| AgentError::TaskEnded(printed(&error)))?;

@@ -32,6 +32,8 @@ pub(crate) type OnChange = Arc<dyn Fn(&ObjectRef, &[String]) + Send + Sync>;
 pub(crate) struct ObjectCache {
     client: Client,
     on_change: OnChange,
+    /// A fault: changes that a watch brings are not taken.
+    hold_watches: bool,
     followed: Mutex<BTreeMap<ObjectRef, Followed>>,
 }
 
@@ -48,10 +50,11 @@ impl Drop for Followed {
 }
 
 impl ObjectCache {
-    pub(crate) fn new(client: Client, on_change: OnChange) -> Arc<Self> {
+    pub(crate) fn new(client: Client, on_change: OnChange, hold_watches: bool) -> Arc<Self> {
         Arc::new(Self {
             client,
             on_change,
+            hold_watches,
             followed: Mutex::default(),
         })
     }
@@ -111,6 +114,7 @@ impl ObjectCache {
         loop {
             match follower.next().await {
                 FollowEvent::Initial(objects) => self.learn(&reference, objects.first()),
+                FollowEvent::Applied(_) | FollowEvent::Deleted(_) if self.hold_watches => {}
                 FollowEvent::Applied(object) => self.learn(&reference, Some(&object)),
                 FollowEvent::Deleted(_) => self.learn(&reference, None),
                 FollowEvent::Interrupted(error) => {
