@@ -40,6 +40,8 @@ pub(crate) struct ObjectCache {
 struct Followed {
     pods: BTreeSet<String>,
     known: Known,
+    /// Counts what was learned, so that an answer asked for before can be told from news.
+    learned: u64,
     task: AbortHandle,
 }
 
@@ -72,6 +74,7 @@ impl ObjectCache {
             let entry = followed.entry(reference.clone()).or_insert_with(|| Followed {
                 pods: BTreeSet::new(),
                 known: Known::Unknown,
+                learned: 0,
                 task: tokio::spawn(Arc::clone(self).follow(reference.clone())).abort_handle(),
             });
             entry.pods.insert(pod_uid.to_owned());
@@ -90,14 +93,17 @@ impl ObjectCache {
     pub(crate) fn refresh(self: &Arc<Self>, references: &BTreeSet<ObjectRef>) {
         for reference in references.iter().cloned() {
             let cache = Arc::clone(self);
+            let Some(asked_at) = self.learned(&reference) else {
+                continue;
+            };
             tokio::spawn(async move {
                 match cache
                     .client
                     .get(&reference.collection().name(reference.name.as_str()))
                     .await
                 {
-                    Ok(object) => cache.learn(&reference, Some(&object)),
-                    Err(error) if error.is_not_found() => cache.learn(&reference, None),
+                    Ok(object) => cache.learn(&reference, Some(&object), Some(asked_at)),
+                    Err(error) if error.is_not_found() => cache.learn(&reference, None, Some(asked_at)),
                     Err(error) => {
                         let (namespace, name) = (&reference.namespace, &reference.name);
                         debug!(kind = reference.kind.name(), %namespace, %name, %error, "object not read, the last value stands");
@@ -113,10 +119,10 @@ impl ObjectCache {
         let mut follower = Follower::new(source, FollowerConfig::NODE);
         loop {
             match follower.next().await {
-                FollowEvent::Initial(objects) => self.learn(&reference, objects.first()),
+                FollowEvent::Initial(objects) => self.learn(&reference, objects.first(), None),
                 FollowEvent::Applied(_) | FollowEvent::Deleted(_) if self.hold_watches => {}
-                FollowEvent::Applied(object) => self.learn(&reference, Some(&object)),
-                FollowEvent::Deleted(_) => self.learn(&reference, None),
+                FollowEvent::Applied(object) => self.learn(&reference, Some(&object), None),
+                FollowEvent::Deleted(_) => self.learn(&reference, None, None),
                 FollowEvent::Interrupted(error) => {
                     let (namespace, name) = (&reference.namespace, &reference.name);
                     warn!(kind = reference.kind.name(), %namespace, %name, %error, "watch interrupted, the last value stands");
@@ -129,7 +135,13 @@ impl ObjectCache {
         }
     }
 
-    fn learn(&self, reference: &ObjectRef, object: Option<&RawObject>) {
+    fn learned(&self, reference: &ObjectRef) -> Option<u64> {
+        self.followed.lock().get(reference).map(|entry| entry.learned)
+    }
+
+    /// `asked_at`: this is an answer to a question put when so much was known. If the watch has spoken since, its word stands:
+    /// whether an object is there cannot be put in order by revision.
+    fn learn(&self, reference: &ObjectRef, object: Option<&RawObject>, asked_at: Option<u64>) {
         let known = match object.map(|object| Held::parse(reference.kind, object.json())) {
             None => Known::Missing,
             Some(Ok(held)) => {
@@ -149,10 +161,12 @@ impl ObjectCache {
             let Some(entry) = followed.get_mut(reference) else {
                 return;
             };
-            if known.is_older_than(&entry.known) {
+            let is_overtaken = asked_at.is_some_and(|asked_at| asked_at != entry.learned);
+            if is_overtaken || known.is_older_than(&entry.known) {
                 return;
             }
             entry.known = known;
+            entry.learned += 1;
             Vec::from_iter(entry.pods.iter().cloned())
         };
         (self.on_change)(reference, &pods);

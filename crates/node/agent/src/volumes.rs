@@ -16,6 +16,7 @@ mod sources;
 use std::{
     collections::BTreeMap,
     io,
+    panic::AssertUnwindSafe,
     path::PathBuf,
     sync::{Arc, OnceLock},
     thread,
@@ -24,16 +25,18 @@ use std::{
 
 use hotmap_volume::{AtomicWriter, Directory, Durability, Options, Outcome, Ownership, Removal};
 use parking_lot::{Condvar, Mutex};
-use tracing::{debug, info, warn};
+use tracing::{debug, error, info, warn};
 
 pub(crate) use placement::{Placement, PlacementError};
 use queue::{Queue, Turn};
 
 use crate::{
+    environment::Known,
     fields::PodFacts,
     objects::ObjectCache,
     pod::{Pod, Volume},
     references::{self, ObjectRef},
+    worker::printed,
 };
 
 /// More threads do not pay: the journal and the tmpfs lock serialise what they would do.
@@ -41,6 +44,8 @@ const WRITER_THREADS: usize = 2;
 /// First pause after a failed write; doubles to [`RETRY_MAX`] (`goroutinemap/exponentialbackoff`, Kubernetes 1.36).
 const RETRY_MIN: Duration = Duration::from_millis(500);
 const RETRY_MAX: Duration = Duration::from_secs(122);
+/// How long the first answer about an object may take before its absence is a failure (kubelet: 1 s).
+pub(crate) const SYNC_PATIENCE: Duration = Duration::from_secs(1);
 /// A replaced revision stays for readers that walk a path into it right now.
 const REPLACED_STAYS: Duration = Duration::from_millis(100);
 
@@ -51,7 +56,7 @@ pub(crate) struct VolumeKey {
     pub(crate) volume: String,
 }
 
-/// Told after each attempt at a volume of a pod; runs on a writer thread, so it only wakes somebody.
+/// Told when a volume of a pod stands differently after an attempt; runs on a writer thread, so it only wakes somebody.
 pub(crate) type OnAttempt = Arc<dyn Fn(&str) + Send + Sync>;
 
 /// What one volume shall hold.
@@ -104,6 +109,7 @@ struct Entry {
     desired: Arc<DesiredVolume>,
     writer: Option<Arc<AtomicWriter>>,
     state: VolumeState,
+    since: Instant,
 }
 
 impl VolumeManager {
@@ -152,6 +158,7 @@ impl VolumeManager {
                     desired,
                     writer: None,
                     state: VolumeState::default(),
+                    since: Instant::now(),
                 });
             state.queue.push(key);
         }
@@ -225,7 +232,12 @@ impl DesiredVolume {
 impl Shared {
     fn write_for_ever(&self) {
         while let Some(key) = self.next() {
-            self.write_one(&key);
+            // A volume that breaks us must not take the thread, and with it all volumes, along.
+            if std::panic::catch_unwind(AssertUnwindSafe(|| self.write_one(&key))).is_err() {
+                error!(pod_uid = %key.pod_uid, volume = %key.volume, "writing a volume broke, it is tried again");
+                let due = Instant::now() + RETRY_MAX;
+                self.state.lock().queue.push_at(key.clone(), due);
+            }
             let mut state = self.state.lock();
             state.queue.done(&key);
             if !state.queue.is_empty() {
@@ -267,6 +279,7 @@ impl Shared {
             return;
         };
         let (pod_uid, volume) = (&key.pod_uid, &key.volume);
+        let before = entry.state.clone();
         match attempt {
             Ok((writer, outcome)) => {
                 entry.writer = Some(writer);
@@ -280,6 +293,11 @@ impl Shared {
                     state.queue.push_at(key.clone(), Instant::now() + REPLACED_STAYS);
                 }
             }
+            Err(failure) if failure.is_unheard && entry.since.elapsed() < SYNC_PATIENCE => {
+                let due = entry.since + SYNC_PATIENCE;
+                state.queue.push_at(key.clone(), due);
+                return;
+            }
             Err(failure) => {
                 entry.state.failures += 1;
                 entry.state.failure = Some(failure.text.clone());
@@ -292,8 +310,11 @@ impl Shared {
                 }
             }
         }
+        let is_news = state.volumes.get(key).is_some_and(|entry| entry.state != before);
         drop(state);
-        (self.on_attempt)(pod_uid);
+        if is_news {
+            (self.on_attempt)(pod_uid);
+        }
     }
 
     fn attempt(
@@ -306,14 +327,21 @@ impl Shared {
             .objects
             .get()
             .expect("the agent gives the object cache before the first volume");
-        let payload =
-            sources::payload(desired, |reference| objects.get(reference)).map_err(|error| Failure {
+        let look_up = |reference: &ObjectRef| objects.get(reference);
+        let payload = sources::payload(desired, look_up).map_err(|error| {
+            let mut named =
+                references::of_volume(&desired.pod.metadata.namespace, &desired.volume).into_iter();
+            let is_unheard = named.any(|reference| matches!(objects.get(&reference), Known::Unknown));
+            Failure {
                 // A missing object or key comes as a change of the object: nothing to try before that.
                 is_retried: !error.waits_for_object(),
+                is_unheard,
                 text: error.to_string(),
-            })?;
+            }
+        })?;
         let failed = |error: &dyn std::error::Error| Failure {
             is_retried: true,
+            is_unheard: false,
             text: printed(error),
         };
         let writer = match writer {
@@ -351,16 +379,6 @@ impl Shared {
 struct Failure {
     text: String,
     is_retried: bool,
-}
-
-/// An error and everything behind it, in one line.
-fn printed(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        text.push_str(": ");
-        text.push_str(&cause.to_string());
-        source = cause.source();
-    }
-    text
+    /// The API has not said yet what is there.
+    is_unheard: bool,
 }

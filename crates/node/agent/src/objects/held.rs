@@ -33,8 +33,9 @@ pub(crate) enum HeldError {
 #[derive(Default)]
 struct Document {
     metadata: Metadata,
-    data: BTreeMap<String, String>,
-    binary_data: BTreeMap<String, String>,
+    // An empty value of a Secret may be written as null, as Go writes it.
+    data: Option<BTreeMap<String, Option<String>>>,
+    binary_data: Option<BTreeMap<String, Option<String>>>,
 }
 
 #[derive(Deserialize, Default)]
@@ -52,7 +53,8 @@ impl Held {
             column: error.column(),
         })?;
         let mut keys = Keys::new();
-        for (key, value) in document.data {
+        for (key, value) in document.data.unwrap_or_default() {
+            let value = value.unwrap_or_default();
             let bytes = match kind {
                 ObjectKind::ConfigMap => Bytes::from(value),
                 ObjectKind::Secret => decoded(&key, &value)?,
@@ -60,7 +62,8 @@ impl Held {
             keys.insert(key, bytes);
         }
         let mut binary = Vec::new();
-        for (key, value) in document.binary_data {
+        for (key, value) in document.binary_data.unwrap_or_default() {
+            let value = value.unwrap_or_default();
             keys.insert(key.clone(), decoded(&key, &value)?);
             binary.push(key);
         }
@@ -145,6 +148,9 @@ mod tests {
         let held = Held::parse(ObjectKind::Secret, secret).expect("a Secret");
         assert_eq!(&held.keys()["a"][..], b"hunter2");
         assert!(!format!("{held:?}").contains("hunter2"));
+        let empty = br#"{"metadata":{"uid":"u"},"data":{"a":null},"binaryData":null}"#;
+        let held = Held::parse(ObjectKind::Secret, empty).expect("a Secret");
+        assert_eq!(&held.keys()["a"][..], b"");
         let error = Held::parse(ObjectKind::Secret, br#"{"data":{"a":"hunter2!"}}"#).expect_err("not base64");
         assert!(error.to_string().contains("\"a\"") && !error.to_string().contains("hunter2"));
     }

@@ -9,7 +9,7 @@
 
 use std::{
     fs, io,
-    os::unix::fs::{DirBuilderExt, PermissionsExt, chown},
+    os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt, chown},
     path::{Path, PathBuf},
 };
 
@@ -25,6 +25,8 @@ use crate::pod::{EmptyDirSource, HostPathSource};
 const VOLUMES_BYTES_MAX: u64 = 1 << 30;
 /// Mode of an emptyDir, as upstream makes it.
 const EMPTY_DIR_MODE: u32 = 0o777;
+/// How many ids a pod has.
+const POD_IDS: u32 = 65_536;
 
 /// Why a volume could not be placed.
 #[derive(Debug, thiserror::Error)]
@@ -94,6 +96,14 @@ impl Placement {
                 source,
             }
         };
+        match fs::symlink_metadata(&path) {
+            // What a container made of it stays.
+            Ok(found) if is_of(&owner, found.uid()) => return Ok(path),
+            // Begun and not finished, or of the ids that the pod had before a reboot: nothing it could read.
+            Ok(_) => self.remove_volume(root, pod_uid, volume)?,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(failed("look at")(error)),
+        }
         fs::DirBuilder::new()
             .recursive(true)
             .mode(0o711)
@@ -102,15 +112,28 @@ impl Placement {
         if in_memory && !is_mount_point(&path).map_err(failed("look at"))? {
             mount_tmpfs(&path, "mode=0777").map_err(failed("mount a tmpfs on"))?;
         }
-        chown(&path, Some(owner.uid), Some(fs_group.unwrap_or(owner.gid)))
-            .map_err(failed("give to its pod"))?;
         let mode = if fs_group.is_some() {
             EMPTY_DIR_MODE | 0o2000
         } else {
             EMPTY_DIR_MODE
         };
+        // The owner comes last: it says that all is done.
+        chown(&path, None, Some(fs_group.unwrap_or(owner.gid))).map_err(failed("give to its pod"))?;
         fs::set_permissions(&path, fs::Permissions::from_mode(mode)).map_err(failed("open up"))?;
+        chown(&path, Some(owner.uid), None).map_err(failed("give to its pod"))?;
         Ok(path)
+    }
+
+    fn remove_volume(&self, root: &Path, pod_uid: &str, volume: &str) -> Result<(), PlacementError> {
+        let pod = root.join(pod_uid);
+        let path = pod.join(volume);
+        let failed = |source| io_error("remove", &path, source);
+        if is_mount_point(&path).map_err(failed)? {
+            unmount(&path, UnmountFlags::DETACH | UnmountFlags::NOFOLLOW)
+                .map_err(|error| failed(error.into()))?;
+        }
+        let directory = Directory::open(&pod).map_err(failed)?;
+        remove_tree(&directory, volume).map_err(|error| failed(io::Error::other(error)))
     }
 
     /// Checks the directory of the host that a pod names.
@@ -191,6 +214,11 @@ pub(super) fn pod_directory(root: &Directory, pod_uid: &str) -> io::Result<Direc
         Ok(()) | Err(rustix::io::Errno::EXIST) => root.open_directory(pod_uid),
         Err(error) => Err(error.into()),
     }
+}
+
+/// Whether a host id is one of the pod's: its containers may have given the directory to another of theirs.
+fn is_of(owner: &Ownership, uid: u32) -> bool {
+    (owner.uid..=owner.uid.saturating_add(POD_IDS - 1)).contains(&uid)
 }
 
 fn mount_tmpfs(path: &Path, options: &str) -> io::Result<()> {
