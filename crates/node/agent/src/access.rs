@@ -127,7 +127,11 @@ impl Access {
         let mut statuses = lists.into_iter().flatten().flatten();
         let status = statuses.find(|status| status["name"] == container);
         match status {
-            Some(status) if status["state"].get("waiting").is_none() || status["restartCount"] != 0 => {
+            Some(status)
+                if status["state"].get("waiting").is_none()
+                    || status["restartCount"] != 0
+                    || status["lastState"].get("terminated").is_some() =>
+            {
                 Ok(status["restartCount"]
                     .as_u64()
                     .and_then(|count| u32::try_from(count).ok())

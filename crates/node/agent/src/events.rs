@@ -17,6 +17,10 @@ use crate::pod::Pod;
 const WAITING_MAX: usize = 1_000;
 /// Kinds of events whose count is kept up; older ones begin anew.
 const REMEMBERED_MAX: usize = 4_096;
+/// Bytes of a message; probes and projections may have much more to say.
+const MESSAGE_BYTES_MAX: usize = 1_024;
+/// Longest name of an object (`IsDNS1123Subdomain`).
+const NAME_BYTES_MAX: usize = 253;
 /// Tries of one event, and the pause before each but the first.
 const TRIES: u32 = 3;
 const TRY_PAUSE: Duration = Duration::from_secs(1);
@@ -93,6 +97,7 @@ impl Recorder {
     }
 
     fn tell(&self, subject: Subject, severity: Severity, reason: &'static str, message: String) {
+        let message = shortened(message);
         if self
             .sender
             .try_send(Told {
@@ -106,6 +111,21 @@ impl Recorder {
             warn!(reason, "event dropped: too many wait for the API");
         }
     }
+}
+
+fn shortened(mut message: String) -> String {
+    if message.len() > MESSAGE_BYTES_MAX {
+        message.truncate(message.floor_char_boundary(MESSAGE_BYTES_MAX - 3));
+        message.push_str("...");
+    }
+    message
+}
+
+/// The pod's name, as far as it fits, and the time.
+fn event_name(pod: &str, now: Timestamp) -> String {
+    let suffix = format!(".{:x}", now.as_nanosecond());
+    let room = pod.floor_char_boundary(NAME_BYTES_MAX - suffix.len());
+    format!("{}{suffix}", pod[..room].trim_end_matches(['-', '.']))
 }
 
 /// An event that was sent, for counting its repetitions.
@@ -165,7 +185,7 @@ async fn send(
         }
     }
     let subject = &told.subject;
-    let name = format!("{}.{:x}", subject.name, now.as_nanosecond());
+    let name = event_name(&subject.name, now);
     let mut involved = json!({"apiVersion": "v1", "kind": subject.kind, "namespace": subject.namespace,
         "name": subject.name, "uid": subject.uid});
     if !subject.field_path.is_empty() {
@@ -192,4 +212,21 @@ async fn send(
         count: 1,
     });
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_and_messages_fit() {
+        let now = Timestamp::from_second(1_800_000_000).expect("in range");
+        assert_eq!(event_name("web", now), "web.18fae27693b40000");
+        let long = format!("{}-{}", "a".repeat(235), "b".repeat(17));
+        let name = event_name(&long, now);
+        assert!(name.len() <= NAME_BYTES_MAX && !name.contains("-."), "{name}");
+        assert_eq!(shortened("short".into()), "short");
+        let cut = shortened("é".repeat(2_000));
+        assert!(cut.len() <= MESSAGE_BYTES_MAX && cut.ends_with("é..."));
+    }
 }

@@ -4,7 +4,7 @@ use std::{
     collections::BTreeMap,
     fs,
     path::{Path, PathBuf},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use hotmap_client::{Client, ClientError, PatchType, ResourcePath, WriteParams};
@@ -18,6 +18,8 @@ const LEASE_NAMESPACE: &str = "kube-node-lease";
 /// How long a lease holds and how often it is renewed: upstream's defaults.
 const LEASE_SECONDS: u64 = 40;
 const LEASE_RENEWAL: Duration = Duration::from_secs(10);
+/// How often the status is told although nothing has changed (`nodeStatusReportFrequency`, Kubernetes 1.36).
+const STATUS_REFRESH: Duration = Duration::from_secs(300);
 /// Pods a node takes: upstream's default.
 const PODS_MAX: u32 = 110;
 
@@ -149,28 +151,52 @@ pub(crate) async fn register(client: &Client, machine: &Machine) -> Result<(), C
         }
         Err(error) => return Err(error),
     };
-    let held: Value = held.parse()?;
-    let status = machine.status(&held, Timestamp::now());
-    client
-        .patch(
-            &path.subresource("status"),
-            PatchType::StrategicMerge,
-            &status,
-            &write,
-        )
-        .await?;
+    tell_status(client, machine, &held.parse()?).await?;
     info!(node = %machine.name, "node registered");
     Ok(())
 }
 
-/// Renews the node's lease for ever: a heartbeat needs a clock.
-pub(crate) async fn keep_lease(client: Client, machine: Machine) {
+/// Says for ever that the node is there: a heartbeat needs a clock.
+pub(crate) async fn keep_alive(client: Client, machine: Machine) {
+    let mut told = Instant::now();
     loop {
         if let Err(error) = renew(&client, &machine).await {
             warn!(node = %machine.name, %error, "lease not renewed");
         }
+        match refresh(&client, &machine, told.elapsed() >= STATUS_REFRESH).await {
+            Ok(true) => told = Instant::now(),
+            Ok(false) => {}
+            Err(error) => warn!(node = %machine.name, %error, "node status not refreshed"),
+        }
         tokio::time::sleep(LEASE_RENEWAL).await;
     }
+}
+
+/// Looks whether the Node is still there and makes it anew if not; tells its status if that `is_due`. True if it was told.
+async fn refresh(client: &Client, machine: &Machine, is_due: bool) -> Result<bool, ClientError> {
+    let path = ResourcePath::new("", "v1", "nodes").name(machine.name.as_str());
+    let held = match client.get(&path).await {
+        Ok(held) => held,
+        Err(error) if error.is_not_found() => {
+            warn!(node = %machine.name, "the node was deleted from the API, registering it again");
+            return register(client, machine).await.map(|()| true);
+        }
+        Err(error) => return Err(error),
+    };
+    if is_due {
+        tell_status(client, machine, &held.parse()?).await?;
+    }
+    Ok(is_due)
+}
+
+async fn tell_status(client: &Client, machine: &Machine, held: &Value) -> Result<(), ClientError> {
+    let path = ResourcePath::new("", "v1", "nodes").name(machine.name.as_str());
+    let status = machine.status(held, Timestamp::now());
+    let (path, write) = (path.subresource("status"), WriteParams::default());
+    client
+        .patch(&path, PatchType::StrategicMerge, &status, &write)
+        .await
+        .map(drop)
 }
 
 async fn renew(client: &Client, machine: &Machine) -> Result<(), ClientError> {

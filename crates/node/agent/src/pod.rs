@@ -10,6 +10,7 @@ mod volume;
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
+use serde_json::Value;
 
 pub(crate) use environment::{
     EnvFromSource, EnvVar, EnvVarSource, KeySelector, ObjectFieldSelector, ResourceFieldSelector,
@@ -27,7 +28,10 @@ pub(crate) use volume::{
 pub(crate) struct Pod {
     pub(crate) metadata: Metadata,
     pub(crate) spec: PodSpec,
-    pub(crate) status: serde_json::Value,
+    pub(crate) status: Value,
+    /// Its spec holds something of a shape that this view has no place for; there is only metadata.
+    #[serde(skip)]
+    pub(crate) is_unreadable: bool,
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -41,7 +45,7 @@ pub(crate) struct Metadata {
     pub(crate) labels: BTreeMap<String, String>,
     pub(crate) annotations: BTreeMap<String, String>,
     pub(crate) deletion_timestamp: Option<String>,
-    pub(crate) deletion_grace_period_seconds: Option<u64>,
+    pub(crate) deletion_grace_period_seconds: Option<i64>,
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -51,7 +55,7 @@ pub(crate) struct PodSpec {
     pub(crate) hostname: String,
     pub(crate) service_account_name: String,
     pub(crate) restart_policy: RestartPolicy,
-    pub(crate) termination_grace_period_seconds: Option<u64>,
+    pub(crate) termination_grace_period_seconds: Option<i64>,
     pub(crate) init_containers: Vec<Container>,
     pub(crate) containers: Vec<Container>,
     pub(crate) volumes: Vec<Volume>,
@@ -101,9 +105,33 @@ pub(crate) struct Resources {
 }
 
 impl Pod {
-    /// Reads the view out of an API document.
-    pub(crate) fn from_document(document: &serde_json::Value) -> Result<Self, serde_json::Error> {
-        Self::deserialize(document)
+    /// Reads the view out of an API document. `null` is as good as nothing, wherever it stands.
+    pub(crate) fn from_document(document: &Value) -> Result<Self, serde_json::Error> {
+        Self::deserialize(without_nulls(document))
+    }
+
+    /// A pod that nobody can read is a pod still: it has to fail, and to go when it is deleted.
+    pub(crate) fn from_any_document(document: &Value) -> Option<Self> {
+        Self::from_document(document).ok().or_else(|| {
+            let metadata = &document["metadata"];
+            let text = |field: &str| metadata[field].as_str().map(str::to_owned);
+            let metadata = Metadata {
+                name: text("name")?,
+                namespace: text("namespace")?,
+                uid: text("uid")?,
+                resource_version: text("resourceVersion").unwrap_or_default(),
+                generation: metadata["generation"].as_i64().unwrap_or_default(),
+                deletion_timestamp: text("deletionTimestamp"),
+                deletion_grace_period_seconds: metadata["deletionGracePeriodSeconds"].as_i64(),
+                ..Metadata::default()
+            };
+            Some(Self {
+                metadata,
+                status: document["status"].clone(),
+                is_unreadable: true,
+                ..Self::default()
+            })
+        })
     }
 
     /// Init containers first, in the order they run.
@@ -114,5 +142,46 @@ impl Pod {
     /// Whether the API wants this pod gone.
     pub(crate) fn is_deleting(&self) -> bool {
         self.metadata.deletion_timestamp.is_some()
+    }
+}
+
+/// The document without the members that are null: Go writes nothing at all as null here and there.
+fn without_nulls(value: &Value) -> Value {
+    match value {
+        Value::Object(members) => {
+            let held = members.iter().filter(|(_, member)| !member.is_null());
+            held.map(|(name, member)| (name.clone(), without_nulls(member)))
+                .collect()
+        }
+        Value::Array(items) => items.iter().map(without_nulls).collect(),
+        other => other.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn nulls_are_nothing_and_a_shape_nobody_knows_leaves_the_metadata() {
+        let document = json!({"metadata": {"name": "p", "namespace": "n", "uid": "u", "labels": null,
+                "deletionGracePeriodSeconds": -1},
+            "spec": {"containers": [{"name": "c", "command": null, "env": null, "livenessProbe": null,
+                "resources": {"limits": null}, "securityContext": {"capabilities": {"add": null}, "runAsUser": 2147483647}}],
+                "initContainers": null, "volumes": [{"name": "v", "configMap": {"name": "c", "items": null}}]}, "status": null});
+        let pod = Pod::from_document(&document).expect("a pod");
+        assert_eq!(
+            pod.spec.containers[0].security_context.run_as_user,
+            Some(2_147_483_647)
+        );
+        assert_eq!(pod.metadata.deletion_grace_period_seconds, Some(-1));
+
+        let odd = json!({"metadata": {"name": "p", "namespace": "n", "uid": "u", "deletionTimestamp": "2026-01-01T00:00:00Z"},
+            "spec": {"containers": "none"}});
+        assert!(Pod::from_document(&odd).is_err());
+        let pod = Pod::from_any_document(&odd).expect("metadata");
+        assert!(pod.is_unreadable && pod.is_deleting() && pod.metadata.uid == "u");
     }
 }
