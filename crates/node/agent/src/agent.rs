@@ -1,5 +1,8 @@
 //! The node itself: takes over what runs, follows its pods, gives each a worker.
 
+mod strangers;
+mod workers;
+
 use std::{
     collections::BTreeMap,
     net::IpAddr,
@@ -12,27 +15,24 @@ use hotmap_client::{
     Backoff, Client, ClientError, ClientListWatch, FollowEvent, Follower, FollowerConfig, RawObject,
     ResourcePath,
 };
-use hotmap_runtime::{
-    BootId, ConfigError, Event, HostImages, HostImagesError, OpenError, Runtime, RuntimeConfig,
-};
+use hotmap_runtime::{BootId, ConfigError, Event, HostImagesError, OpenError, Runtime, RuntimeConfig};
 use parking_lot::Mutex;
 use serde_json::Value;
-use tokio::{
-    sync::{Notify, watch},
-    task::{JoinSet, spawn_blocking},
-};
+use tokio::task::{JoinSet, spawn_blocking};
 use tracing::{error, info, warn};
 
 use crate::{
     access::Access,
     events::Recorder,
+    images::Images,
     node::{self, Machine},
     objects::ObjectCache,
     pod::Pod,
     references::ObjectRef,
     volumes::{Placement, PlacementError, VolumeManager},
-    worker::{Shared, Wanted, Worker, printed, remove_volumes},
+    worker::{Shared, Wanted, printed},
 };
+use workers::{Nudges, Workers};
 
 /// First and longest pause between two tries to register.
 const RETRY_MIN: Duration = Duration::from_millis(20);
@@ -103,43 +103,27 @@ pub struct Agent {
     known: Arc<Mutex<BTreeMap<String, Arc<Pod>>>>,
 }
 
-/// Wakes the worker of a pod by its uid.
-#[derive(Default)]
-struct Nudges(Mutex<BTreeMap<String, Arc<Notify>>>);
-
-impl Nudges {
-    fn nudge(&self, pod_uid: &str) {
-        if let Some(nudge) = self.0.lock().get(pod_uid) {
-            nudge.notify_one();
-        }
-    }
-
-    fn all(&self) {
-        self.0.lock().values().for_each(|nudge| nudge.notify_one());
-    }
-}
-
 impl Agent {
     /// Attaches to the pods that run, prepares the volumes, registers the node. Pods are followed by [`Agent::run`].
     ///
     /// # Errors
     /// [`AgentError`]; pods that run are not touched.
     pub async fn start(config: AgentConfig, client: Client) -> Result<Self, AgentError> {
-        let runtime = Runtime::open(runtime_config(&config)?).await?;
-        let images = HostImages::load(&config.data_dir.join("host-images.yaml"))?;
+        let runtime_config = runtime_config(&config)?;
+        let runtime = Runtime::open(runtime_config).await?;
         let nudges = Arc::new(Nudges::default());
-        let data_dir = config.data_dir.clone();
         let on_attempt = {
             let nudges = Arc::clone(&nudges);
             Arc::new(move |pod_uid: &str| nudges.nudge(pod_uid))
         };
-        let (placement, volumes) = spawn_blocking(move || -> Result<_, AgentError> {
-            let placement = Placement::prepare(&data_dir)?;
-            let volumes = VolumeManager::start(placement.volumes().to_owned(), on_attempt);
-            Ok((
-                placement,
-                volumes.map_err(|error| AgentError::Volumes(error.to_string()))?,
-            ))
+        let at = config.clone();
+        let (images, placement, volumes, machine) = spawn_blocking(move || -> Result<_, AgentError> {
+            let images = Images::open(at.data_dir.join("host-images.yaml"))?;
+            let placement = Placement::prepare(&at.data_dir)?;
+            let volumes = VolumeManager::start(placement.volumes().to_owned(), on_attempt)
+                .map_err(|error| AgentError::Volumes(error.to_string()))?;
+            let machine = Machine::read(&at.node_name, &at.internal_ip.to_string(), &at.data_dir);
+            Ok((images, placement, volumes, machine))
         })
         .await
         .expect("preparing volumes does not panic")?;
@@ -149,13 +133,8 @@ impl Agent {
             recording.await;
             "event recorder"
         });
-        let machine = Machine::read(
-            &config.node_name,
-            &config.internal_ip.to_string(),
-            &config.data_dir,
-        );
         register(&client, &machine).await?;
-        let lease = node::keep_lease(client.clone(), machine.clone());
+        let lease = node::keep_alive(client.clone(), machine.clone());
         tasks.spawn(async {
             lease.await;
             "node lease"
@@ -231,14 +210,22 @@ impl Agent {
         match event {
             FollowEvent::Initial(pods) => {
                 let uids: Vec<&str> = pods.iter().map(RawObject::uid).collect();
-                self.remove_strangers(&uids).await;
+                // Before the first pod of ours leaves traces that look like those of a stranger.
+                let strangers = strangers::find(&self.shared, &uids).await;
+                for stranger in strangers {
+                    workers.run_beside(stranger.remove(Arc::clone(&self.shared)));
+                }
                 pods.iter().for_each(|pod| self.pod_changed(workers, pod));
             }
             FollowEvent::Applied(pod) => self.pod_changed(workers, &pod),
             FollowEvent::Deleted(pod) => {
-                if let Some(worker) = workers.by_pod.get(pod.uid()) {
-                    let last = worker.wanted.borrow().pod();
-                    worker.wanted.send_replace(Wanted::Gone(last));
+                let is_attended = workers.pod_is_gone(pod.uid());
+                let known = self.known.lock().get(pod.uid()).cloned();
+                if !is_attended && let Some(pod) = known {
+                    self.known.lock().remove(&pod.metadata.uid);
+                    // It was finished long ago and deleted by force: its logs are all there is.
+                    let stranger = strangers::Stranger::of_pod(&self.shared, &pod);
+                    workers.run_beside(stranger.remove(Arc::clone(&self.shared)));
                 }
             }
             FollowEvent::Interrupted(error) => warn!(%error, "pods cannot be followed, those that run go on"),
@@ -247,45 +234,29 @@ impl Agent {
     }
 
     fn pod_changed(&self, workers: &mut Workers, object: &RawObject) {
-        let parsed = object.parse::<Value>().ok().and_then(|document| {
-            let pod = Pod::from_document(&document).ok()?;
-            Some((pod, document))
-        });
-        let Some((pod, mut document)) = parsed else {
+        let parsed = object.parse::<Value>().ok();
+        let read = parsed.and_then(|document| Some((Pod::from_any_document(&document)?, document)));
+        let Some((pod, mut document)) = read else {
             error!(
                 namespace = object.namespace(),
                 pod = object.name(),
-                "pod cannot be read"
+                "pod has no metadata that can be read"
             );
             return;
         };
         let is_over = matches!(pod.status["phase"].as_str(), Some("Succeeded" | "Failed"));
         let uid = pod.metadata.uid.clone();
-        if is_over
+        let is_left_alone = is_over
             && !pod.is_deleting()
-            && !workers.by_pod.contains_key(&uid)
-            && self.shared.runtime.sandbox(&uid).is_none()
-        {
-            self.known.lock().insert(uid, Arc::new(pod));
+            && !workers.attends(&uid)
+            && self.shared.runtime.sandbox(&uid).is_none();
+        let pod = Arc::new(pod);
+        self.known.lock().insert(uid, Arc::clone(&pod));
+        if is_left_alone {
             return;
         }
-        let pod = Arc::new(pod);
-        self.known.lock().insert(uid.clone(), Arc::clone(&pod));
-        let wanted = Wanted::Here {
-            pod,
-            spec: Arc::new(document["spec"].take()),
-        };
-        match workers.by_pod.get(&uid) {
-            Some(worker) => drop(worker.wanted.send_replace(wanted)),
-            None => {
-                let (sender, receiver) = watch::channel(wanted);
-                let nudge = Arc::new(Notify::new());
-                self.nudges.0.lock().insert(uid.clone(), Arc::clone(&nudge));
-                let worker = Worker::new(Arc::clone(&self.shared), receiver, nudge);
-                let task = workers.tasks.spawn(worker.run()).id();
-                workers.by_pod.insert(uid, Running { wanted: sender, task });
-            }
-        }
+        let spec = Arc::new(document["spec"].take());
+        workers.pod_is_wanted(&self.shared, &self.nudges, Wanted::Here { pod, spec });
     }
 
     fn worker_ended(
@@ -293,62 +264,10 @@ impl Agent {
         workers: &mut Workers,
         ended: Result<(tokio::task::Id, ()), tokio::task::JoinError>,
     ) {
-        let task = match &ended {
-            Ok((task, ())) => *task,
-            Err(error) => {
-                error!(%error, "the worker of a pod broke; the pod runs on, unattended until its next change");
-                error.id()
-            }
-        };
-        let Some(uid) = workers
-            .by_pod
-            .iter()
-            .find(|(_, worker)| worker.task == task)
-            .map(|(uid, _)| uid.clone())
-        else {
-            return;
-        };
-        workers.by_pod.remove(&uid);
-        self.nudges.0.lock().remove(&uid);
-        if ended.is_ok() {
+        if let Some(uid) = workers.ended(&self.shared, &self.nudges, ended) {
             self.known.lock().remove(&uid);
         }
     }
-
-    /// Takes down what runs or lies here of pods that the API does not know: they were deleted while we were away.
-    async fn remove_strangers(&self, known: &[&str]) {
-        for sandbox in self.shared.runtime.sandboxes() {
-            if known.contains(&sandbox.pod_uid.as_str()) {
-                continue;
-            }
-            info!(namespace = %sandbox.namespace, pod = %sandbox.name, "pod is gone from the API, taking it down");
-            if let Err(error) = self.shared.runtime.remove_sandbox(&sandbox.pod_uid).await {
-                warn!(pod_uid = %sandbox.pod_uid, error = %printed(&error), "pod not taken down");
-            }
-        }
-        let shared = Arc::clone(&self.shared);
-        let found = spawn_blocking(move || shared.placement.pods())
-            .await
-            .expect("listing volumes does not panic");
-        for uid in found.unwrap_or_default() {
-            if !known.contains(&uid.as_str())
-                && let Err(error) = remove_volumes(&self.shared, &uid).await
-            {
-                warn!(pod_uid = %uid, %error, "volumes of a deleted pod are still there");
-            }
-        }
-    }
-}
-
-#[derive(Default)]
-struct Workers {
-    by_pod: BTreeMap<String, Running>,
-    tasks: JoinSet<()>,
-}
-
-struct Running {
-    wanted: watch::Sender<Wanted>,
-    task: tokio::task::Id,
 }
 
 /// What a change of an object sets in motion: the volumes at once, then the pods, whose containers may wait for it.

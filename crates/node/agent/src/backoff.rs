@@ -7,7 +7,7 @@ use std::time::Duration;
 /// Wait before the first restart that has to wait.
 const BACK_OFF_FIRST: Duration = Duration::from_secs(10);
 /// The longest wait.
-const BACK_OFF_MAX: Duration = Duration::from_secs(300);
+pub(crate) const BACK_OFF_MAX: Duration = Duration::from_secs(300);
 /// A container that ran this long starts afresh.
 const FORGOTTEN_AFTER: Duration = Duration::from_secs(600);
 

@@ -15,6 +15,7 @@ mod environment;
 mod events;
 mod expansion;
 mod fields;
+mod images;
 mod lifecycle;
 mod logs;
 mod node;

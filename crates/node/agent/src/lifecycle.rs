@@ -12,12 +12,14 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use crate::{
+    backoff::BACK_OFF_MAX,
     pod::{Container, Pod, RestartPolicy},
     records::{ContainerRecord, Records},
 };
 
 /// Grace period of a pod that names none, seconds (`pkg/apis/core/v1/defaults.go`).
-const GRACE_DEFAULT_SECONDS: u64 = 30;
+const GRACE_DEFAULT_SECONDS: i64 = 30;
+const SECOND: Duration = Duration::from_secs(1);
 
 /// What is true of the pod outside its containers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,6 +30,12 @@ pub(crate) struct Ground {
     pub(crate) has_volumes: bool,
     /// The pod is no longer in the API at all.
     pub(crate) is_orphan: bool,
+    /// Something of it is left in the runtime: a sandbox, ready or not.
+    pub(crate) has_remains: bool,
+    /// The API has the status as it is now.
+    pub(crate) is_told: bool,
+    /// Sandboxes failed: the next one is due then.
+    pub(crate) sandbox_not_before: Option<Timestamp>,
 }
 
 /// One thing to do.
@@ -41,15 +49,16 @@ pub(crate) enum Step {
     /// Says in the container's status how long it has to wait.
     BackOff {
         container: String,
-        until: Timestamp,
         wait: Duration,
     },
     Stop {
         container: String,
         grace: Duration,
     },
-    /// Every container is down for good, the pod stays for people to look at.
+    /// Every container is down for good.
     StopSandbox,
+    /// The API knows how it ended: sandbox and volumes go, status and logs stay for people to look at.
+    Retire,
     /// Nothing of the pod may stay on this node.
     TakeDown,
 }
@@ -68,8 +77,12 @@ pub(crate) fn decide(pod: &Pod, records: &Records, ground: Ground, now: Timestam
     }
     match phase_of_containers(pod, records) {
         Progress::Finished { .. } if ground.has_sandbox => only(Step::StopSandbox),
+        Progress::Finished { .. } if ground.has_remains && ground.is_told => only(Step::Retire),
         Progress::Finished { .. } => Decision::default(),
-        _ if !ground.has_sandbox => only(Step::MakeSandbox),
+        _ if !ground.has_sandbox => match ground.sandbox_not_before.filter(|due| *due > now) {
+            Some(due) => Decision::look_again_at(due),
+            None => only(Step::MakeSandbox),
+        },
         _ if !ground.has_volumes => Decision::default(),
         Progress::Init { index } => start_or_wait(pod, &pod.spec.init_containers[index], records, now),
         Progress::Main => {
@@ -97,35 +110,37 @@ pub(crate) enum Progress {
 }
 
 /// How far the containers have come, by themselves and by the restart policy.
+///
+/// A new sandbox has nothing of what the init containers did in the one before: they run again, as upstream.
 pub(crate) fn phase_of_containers(pod: &Pod, records: &Records) -> Progress {
     let policy = pod.spec.restart_policy;
-    let ended = |container: &Container| records.get(&container.name).and_then(ContainerRecord::ended);
-    let main_started = pod.spec.containers.iter().any(|one| {
-        records
-            .get(&one.name)
-            .is_some_and(|record| record.attempt.is_some())
-    });
-    if !main_started {
-        for (index, container) in pod.spec.init_containers.iter().enumerate() {
-            match ended(container) {
-                Some(ended) if ended.exit_code == 0 => {}
-                Some(_) if policy == RestartPolicy::Never => return Progress::Finished { succeeded: false },
-                _ => return Progress::Init { index },
-            }
-        }
-    }
+    let record = |container: &Container| records.get(&container.name);
+    let ended = |container: &Container| record(container).and_then(ContainerRecord::ended);
+    let is_here = |container: &Container| record(container).is_some_and(|one| one.in_sandbox);
     let done = |container: &Container| {
         ended(container)
             .filter(|ended| !restarts(policy, ended.exit_code))
             .map(|ended| ended.exit_code == 0)
     };
     let outcomes: Option<Vec<bool>> = pod.spec.containers.iter().map(done).collect();
-    match outcomes {
-        Some(outcomes) => Progress::Finished {
+    if let Some(outcomes) = outcomes {
+        return Progress::Finished {
             succeeded: outcomes.into_iter().all(|succeeded| succeeded),
-        },
-        None => Progress::Main,
+        };
     }
+    if pod.spec.containers.iter().any(is_here) {
+        return Progress::Main;
+    }
+    for (index, container) in pod.spec.init_containers.iter().enumerate() {
+        match ended(container) {
+            Some(ended) if ended.exit_code == 0 && is_here(container) => {}
+            Some(ended) if ended.exit_code != 0 && policy == RestartPolicy::Never => {
+                return Progress::Finished { succeeded: false };
+            }
+            _ => return Progress::Init { index },
+        }
+    }
+    Progress::Main
 }
 
 fn restarts(policy: RestartPolicy, exit_code: i32) -> bool {
@@ -149,22 +164,25 @@ fn start_or_wait(pod: &Pod, container: &Container, records: &Records, now: Times
         RestartPolicy::Always if is_init => RestartPolicy::OnFailure,
         policy => policy,
     };
-    if record.is_running()
-        || record
-            .ended()
-            .is_some_and(|ended| !restarts(policy, ended.exit_code))
-    {
+    let is_done = record
+        .ended()
+        .is_some_and(|ended| !restarts(policy, ended.exit_code));
+    // An init container that succeeded in an earlier sandbox has to succeed again.
+    if record.is_running() || (is_done && (record.in_sandbox || !is_init)) {
         return Decision::default();
+    }
+    if let Some(until) = record.held_until.filter(|until| *until > now) {
+        return Decision::look_again_at(until);
     }
     let name = container.name.clone();
     match record.not_before {
-        Some(due) if due > now => {
+        // No wait is longer: a due time beyond it comes from a clock that was set back.
+        Some(due) if due > now && due <= now + BACK_OFF_MAX => {
             let since = record.ended().map_or(now, |ended| ended.finished_at);
             let wait = Duration::try_from(due.duration_since(since)).unwrap_or_default();
             Decision {
                 steps: vec![Step::BackOff {
                     container: name,
-                    until: due,
                     wait,
                 }],
                 look_again: Some(due),
@@ -172,7 +190,7 @@ fn start_or_wait(pod: &Pod, container: &Container, records: &Records, now: Times
         }
         _ => only(Step::Start {
             container: name,
-            attempt: record.attempt.map_or(0, |attempt| attempt + 1),
+            attempt: record.attempt.map_or(0, |attempt| attempt.saturating_add(1)),
         }),
     }
 }
@@ -198,21 +216,22 @@ fn end(pod: &Pod, records: &Records, now: Timestamp) -> Decision {
     }
 }
 
-/// `deletionTimestamp` is when the grace period ends; without it the pod's own period counts from now.
+/// `deletionTimestamp` is when the grace period ends, cut to the second: up to one more belongs to the pod. Without it the
+/// pod's own period counts from now.
 fn grace_left(pod: &Pod, now: Timestamp) -> Duration {
     let seconds = pod
         .metadata
         .deletion_grace_period_seconds
         .or(pod.spec.termination_grace_period_seconds)
         .unwrap_or(GRACE_DEFAULT_SECONDS);
-    let whole = Duration::from_secs(seconds);
+    let whole = Duration::from_secs(u64::try_from(seconds).unwrap_or_default());
     let deadline = pod
         .metadata
         .deletion_timestamp
         .as_deref()
         .and_then(|at| at.parse::<Timestamp>().ok());
     match deadline {
-        Some(deadline) => Duration::try_from(deadline.duration_since(now))
+        Some(deadline) => Duration::try_from((deadline + SECOND).duration_since(now))
             .unwrap_or_default()
             .min(whole),
         None => whole,
@@ -227,6 +246,13 @@ fn only(step: Step) -> Decision {
 }
 
 impl Decision {
+    fn look_again_at(due: Timestamp) -> Self {
+        Self {
+            steps: Vec::new(),
+            look_again: Some(due),
+        }
+    }
+
     fn join(&mut self, other: Decision) {
         self.steps.extend(other.steps);
         self.look_again = match (self.look_again, other.look_again) {
@@ -247,6 +273,9 @@ mod tests {
         has_sandbox: true,
         has_volumes: true,
         is_orphan: false,
+        has_remains: true,
+        is_told: false,
+        sandbox_not_before: None,
     };
 
     fn at(second: i64) -> Timestamp {
@@ -263,6 +292,7 @@ mod tests {
         ContainerRecord {
             attempt: Some(0),
             state: RunState::Running { started_at: at(0) },
+            in_sandbox: true,
             ..Default::default()
         }
     }
@@ -270,6 +300,7 @@ mod tests {
     fn exited(exit_code: i32) -> ContainerRecord {
         let mut record = running();
         record.exited(Ended {
+            attempt: 0,
             exit_code,
             signal: None,
             reason: "",
@@ -294,6 +325,7 @@ mod tests {
             Step::Stop { container, grace } => format!("stop {container} {}", grace.as_secs()),
             Step::MakeSandbox => "sandbox".to_owned(),
             Step::StopSandbox => "stop sandbox".to_owned(),
+            Step::Retire => "retire".to_owned(),
             Step::TakeDown => "take down".to_owned(),
         };
         decision.steps.iter().map(step).collect()
@@ -304,7 +336,8 @@ mod tests {
         let none = Ground {
             has_sandbox: false,
             has_volumes: false,
-            is_orphan: false,
+            has_remains: false,
+            ..READY
         };
         let dry = Ground {
             has_volumes: false,
@@ -378,6 +411,7 @@ mod tests {
         let mut record = exited(1);
         record.started(1, at(2));
         record.exited(Ended {
+            attempt: 0,
             exit_code: 1,
             signal: None,
             reason: "",
@@ -411,7 +445,7 @@ mod tests {
         doomed.metadata.deletion_grace_period_seconds = Some(30);
         let world = records(&[("a", running()), ("b", exited(0))]);
         assert_eq!(shown(&decide(&doomed, &world, READY, at(10))), ["stop a 30"]);
-        assert_eq!(shown(&decide(&doomed, &world, READY, at(35))), ["stop a 5"]);
+        assert_eq!(shown(&decide(&doomed, &world, READY, at(35))), ["stop a 6"]);
         assert_eq!(shown(&decide(&doomed, &world, READY, at(99))), ["stop a 0"]);
         assert_eq!(
             shown(&decide(&doomed, &records(&[("b", exited(0))]), READY, at(10))),
@@ -424,6 +458,116 @@ mod tests {
         assert_eq!(
             shown(&decide(&pod("Always"), &world, orphan, at(10))),
             ["stop a 30"]
+        );
+    }
+
+    #[test]
+    fn a_new_sandbox_begins_with_the_init_containers_again() {
+        let elsewhere = |mut record: ContainerRecord| {
+            record.in_sandbox = false;
+            record
+        };
+        for (policy, entries, steps) in [
+            (
+                "Always",
+                &[
+                    ("i1", elsewhere(exited(0))),
+                    ("i2", elsewhere(exited(0))),
+                    ("a", elsewhere(exited(137))),
+                ][..],
+                &["start i1 1"][..],
+            ),
+            (
+                "OnFailure",
+                &[
+                    ("i1", exited(0)),
+                    ("i2", elsewhere(exited(0))),
+                    ("a", elsewhere(exited(0))),
+                ],
+                &["start i2 1"],
+            ),
+            (
+                "OnFailure",
+                &[("i1", exited(0)), ("i2", exited(0)), ("a", elsewhere(exited(0)))],
+                &["start b 0"],
+            ),
+            // What is over stays over.
+            (
+                "Never",
+                &[
+                    ("i1", elsewhere(exited(0))),
+                    ("a", elsewhere(exited(137))),
+                    ("b", elsewhere(exited(0))),
+                ],
+                &["stop sandbox"],
+            ),
+            ("Never", &[("i1", elsewhere(exited(1)))], &["stop sandbox"]),
+        ] {
+            let decision = decide(&pod(policy), &records(entries), READY, at(5));
+            assert_eq!(shown(&decision), steps, "{policy} {entries:?}");
+        }
+    }
+
+    #[test]
+    fn a_finished_pod_goes_once_the_api_knows_its_end() {
+        let world = records(&[("a", exited(0)), ("b", exited(1))]);
+        for (has_sandbox, has_remains, is_told, steps) in [
+            (true, true, true, &["stop sandbox"][..]),
+            (false, true, false, &[]),
+            (false, true, true, &["retire"]),
+            (false, false, true, &[]),
+        ] {
+            let ground = Ground {
+                has_sandbox,
+                has_remains,
+                is_told,
+                ..READY
+            };
+            let decision = decide(&pod("Never"), &world, ground, at(5));
+            assert_eq!(shown(&decision), steps, "{ground:?}");
+        }
+    }
+
+    #[test]
+    fn what_keeps_failing_is_tried_at_its_time_only() {
+        let ground = Ground {
+            has_sandbox: false,
+            sandbox_not_before: Some(at(10)),
+            ..READY
+        };
+        let early = decide(&pod("Always"), &Records::new(), ground, at(9));
+        assert_eq!((shown(&early), early.look_again), (vec![], Some(at(10))));
+        assert_eq!(
+            shown(&decide(&pod("Always"), &Records::new(), ground, at(10))),
+            ["sandbox"]
+        );
+
+        let held = ContainerRecord {
+            held_until: Some(at(10)),
+            ..ContainerRecord::default()
+        };
+        let world = records(&[
+            ("i1", exited(0)),
+            ("i2", exited(0)),
+            ("a", held),
+            ("b", running()),
+        ]);
+        let early = decide(&pod("Always"), &world, READY, at(9));
+        assert_eq!((shown(&early), early.look_again), (vec![], Some(at(10))));
+        assert_eq!(
+            shown(&decide(&pod("Always"), &world, READY, at(10))),
+            ["start a 0"]
+        );
+    }
+
+    #[test]
+    fn a_clock_that_was_set_back_holds_nobody_up() {
+        let mut ended = exited(1);
+        ended.not_before = Some(at(100_000));
+        let world = records(&[("a", ended), ("b", running())]);
+        assert_eq!(
+            shown(&decide(&pod("Always"), &world, READY, at(50))),
+            ["start a 1"]
         );
     }
 }

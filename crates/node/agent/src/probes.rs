@@ -7,6 +7,7 @@ mod ask;
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use hotmap_runtime::Runtime;
+use jiff::Timestamp;
 use parking_lot::Mutex;
 use tokio::{sync::Notify, task::AbortHandle, time::Instant};
 
@@ -42,6 +43,15 @@ pub(crate) struct Findings {
     pub(crate) is_dead: bool,
 }
 
+/// One attempt of a container, as far as its probes care.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Attempt {
+    pub(crate) number: u32,
+    pub(crate) started_at: Timestamp,
+    /// It was ready when somebody last looked: a node that starts anew does not take that back before a probe fails.
+    pub(crate) was_ready: bool,
+}
+
 /// The probes of one pod. Dropping it ends them.
 pub(crate) struct Probes {
     runtime: Runtime,
@@ -54,12 +64,12 @@ pub(crate) struct Probes {
 
 struct Asked {
     attempt: u32,
-    tasks: Vec<AbortHandle>,
+    tasks: Vec<(Purpose, AbortHandle)>,
 }
 
 impl Drop for Asked {
     fn drop(&mut self) {
-        self.tasks.iter().for_each(AbortHandle::abort);
+        self.tasks.iter().for_each(|(_, task)| task.abort());
     }
 }
 
@@ -75,11 +85,11 @@ impl Probes {
     }
 
     /// Probes this attempt of the container, if it is not probed already.
-    pub(crate) fn begin(&mut self, pod: &Arc<Pod>, container: &Container, attempt: u32, pod_ip: &str) {
+    pub(crate) fn begin(&mut self, pod: &Arc<Pod>, container: &Container, attempt: Attempt, pod_ip: &str) {
         if self
             .running
             .get(&container.name)
-            .is_some_and(|asked| asked.attempt == attempt)
+            .is_some_and(|asked| asked.attempt == attempt.number)
         {
             return;
         }
@@ -101,16 +111,17 @@ impl Probes {
                 container: container.clone(),
                 pod_ip: pod_ip.to_owned(),
                 purpose,
+                started_at: attempt.started_at,
                 probe: probe.clone(),
             };
-            tokio::spawn(series.run()).abort_handle()
+            (purpose, tokio::spawn(series.run()).abort_handle())
         });
         let asked = Asked {
-            attempt,
+            attempt: attempt.number,
             tasks: tasks.collect(),
         };
         let findings = Findings {
-            is_ready: container.readiness_probe.is_none(),
+            is_ready: container.readiness_probe.is_none() || attempt.was_ready,
             is_dead: false,
         };
         self.findings.lock().insert(container.name.clone(), findings);
@@ -121,6 +132,19 @@ impl Probes {
     pub(crate) fn end(&mut self, container: &str) {
         self.running.remove(container);
         self.findings.lock().remove(container);
+    }
+
+    /// Asks no more whether a container is alive: it is being stopped.
+    pub(crate) fn end_liveness(&mut self, container: &str) {
+        if let Some(asked) = self.running.get_mut(container) {
+            asked.tasks.retain(|(purpose, task)| {
+                let stays = *purpose != Purpose::Liveness;
+                if !stays {
+                    task.abort();
+                }
+                stays
+            });
+        }
     }
 
     /// What is known about a container; nothing while it is not probed.
@@ -138,6 +162,7 @@ struct Series {
     pod: Arc<Pod>,
     container: Container,
     pod_ip: String,
+    started_at: Timestamp,
     purpose: Purpose,
     probe: Probe,
 }
@@ -145,7 +170,7 @@ struct Series {
 impl Series {
     async fn run(self) {
         let period = Duration::from_secs(self.probe.period_seconds.max(1));
-        let mut next = Instant::now() + Duration::from_secs(self.probe.initial_delay_seconds);
+        let mut next = Instant::now() + self.first_delay(Timestamp::now());
         let mut streak = Streak::default();
         loop {
             tokio::time::sleep_until(next).await;
@@ -170,6 +195,12 @@ impl Series {
             }
             next = (next + period).max(Instant::now());
         }
+    }
+
+    /// The initial delay counts from the container's start, which may lie before ours.
+    fn first_delay(&self, now: Timestamp) -> Duration {
+        let ran = Duration::try_from(now.duration_since(self.started_at)).unwrap_or_default();
+        Duration::from_secs(self.probe.initial_delay_seconds).saturating_sub(ran)
     }
 
     fn conclude(&self, verdict: bool) {

@@ -2,10 +2,24 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use hotmap_runtime::{ContainerState, Exit, Sandbox};
+use hotmap_runtime::{ContainerState, ContainerStatus, Exit, Sandbox};
 use jiff::Timestamp;
 
-use crate::{backoff::BackOff, pod::Pod};
+use crate::{
+    backoff::BackOff,
+    pod::{Container, Pod},
+};
+
+/// Reasons of a terminated state; a status that is read back has one of them.
+const REASONS: [&str; 5] = [
+    "Completed",
+    "Error",
+    "OOMKilled",
+    "StartError",
+    "ContainerStatusUnknown",
+];
+/// What stands for the exit code of a container that nobody saw end: 128 + SIGKILL.
+const EXIT_LOST: i32 = 137;
 
 /// Every container of one pod, by name; init and main containers never share a name.
 pub(crate) type Records = BTreeMap<String, ContainerRecord>;
@@ -23,6 +37,10 @@ pub(crate) struct ContainerRecord {
     pub(crate) back_off: BackOff,
     /// The next start is due then.
     pub(crate) not_before: Option<Timestamp>,
+    /// The runtime could not start it: nothing is tried before then, whatever happens.
+    pub(crate) held_until: Option<Timestamp>,
+    /// The newest attempt was made in the sandbox that stands now; what ran in an earlier one has left nothing behind.
+    pub(crate) in_sandbox: bool,
 }
 
 /// The three states of Kubernetes.
@@ -43,6 +61,7 @@ pub(crate) struct Waiting {
 /// How an attempt ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Ended {
+    pub(crate) attempt: u32,
     pub(crate) exit_code: i32,
     pub(crate) signal: Option<i32>,
     pub(crate) reason: &'static str,
@@ -60,9 +79,18 @@ impl Default for RunState {
     }
 }
 
+impl RunState {
+    fn into_ended(self) -> Option<Ended> {
+        match self {
+            Self::Ended(ended) => Some(ended),
+            Self::Waiting(_) | Self::Running { .. } => None,
+        }
+    }
+}
+
 impl Ended {
     /// From what the runtime saw.
-    pub(crate) fn from_exit(exit: &Exit) -> Self {
+    pub(crate) fn from_exit(attempt: u32, exit: &Exit) -> Self {
         let (reason, message) = if exit.lost {
             (
                 "ContainerStatusUnknown",
@@ -76,6 +104,7 @@ impl Ended {
             ("Error", String::new())
         };
         Self {
+            attempt,
             exit_code: exit.exit_code,
             signal: exit.signal,
             reason,
@@ -86,9 +115,10 @@ impl Ended {
     }
 
     /// An attempt that nobody knows the end of.
-    pub(crate) fn lost(started_at: Timestamp, now: Timestamp) -> Self {
+    pub(crate) fn lost(attempt: u32, started_at: Timestamp, now: Timestamp) -> Self {
         Self {
-            exit_code: 137,
+            attempt,
+            exit_code: EXIT_LOST,
             signal: None,
             reason: "ContainerStatusUnknown",
             message: "the container could not be located any more".to_owned(),
@@ -97,7 +127,11 @@ impl Ended {
         }
     }
 
+    /// What was never executed has upstream's start time, the epoch, and ran for no time.
     fn ran(&self) -> Duration {
+        if self.started_at == Timestamp::UNIX_EPOCH {
+            return Duration::ZERO;
+        }
         Duration::try_from(self.finished_at.duration_since(self.started_at)).unwrap_or_default()
     }
 }
@@ -125,7 +159,27 @@ impl ContainerRecord {
         }
         self.attempt = Some(attempt);
         self.not_before = None;
+        self.held_until = None;
+        self.in_sandbox = true;
         self.ready = false;
+    }
+
+    /// Takes over an attempt that the runtime knows and nobody here does: we died, or lost the answer, after its start.
+    /// True if there is one.
+    pub(crate) fn adopt(&mut self, seen: &ContainerStatus) -> bool {
+        let is_news = self.attempt.is_none_or(|known| seen.attempt > known);
+        if is_news {
+            match &seen.state {
+                ContainerState::Running { started_at, .. } => {
+                    self.started(seen.attempt, timestamp(*started_at))
+                }
+                ContainerState::Exited(exit) => {
+                    self.started(seen.attempt, timestamp(exit.started_at));
+                    self.exited(Ended::from_exit(seen.attempt, exit));
+                }
+            }
+        }
+        is_news
     }
 
     /// Notes that the newest attempt ended.
@@ -148,76 +202,281 @@ impl ContainerRecord {
 }
 
 /// What is known after a start of the node: from the runtime what still runs or has just ended, from the API how often it
-/// was started before.
+/// was started before and how that ended.
 ///
 /// A container that the API saw running and the runtime does not know is gone with the last boot.
 pub(crate) fn recover(pod: &Pod, sandbox: Option<&Sandbox>) -> Records {
-    let mut records = Records::new();
-    for container in pod.all_containers() {
+    let record = |container: &Container| {
         let mut record = ContainerRecord::default();
-        let mut attempts: Vec<_> = sandbox
-            .iter()
-            .flat_map(|sandbox| &sandbox.containers)
-            .filter(|one| one.name == container.name)
-            .collect();
+        let attempts = sandbox.iter().flat_map(|sandbox| &sandbox.containers);
+        let mut attempts: Vec<_> = attempts.filter(|one| one.name == container.name).collect();
         attempts.sort_by_key(|one| one.attempt);
         for one in attempts {
-            match &one.state {
-                ContainerState::Running { started_at, .. } => {
-                    record.started(one.attempt, timestamp(*started_at))
-                }
-                ContainerState::Exited(exit) => {
-                    record.started(one.attempt, timestamp(exit.started_at));
-                    record.exited(Ended::from_exit(exit));
-                }
-            }
+            record.adopt(one);
         }
-        if record.attempt.is_none() {
-            recover_from_api(&mut record, pod, &container.name);
+        let told = from_api(pod, &container.name);
+        if told.attempt > record.attempt {
+            // An attempt whose program could not be executed is in the API alone.
+            return (container.name.clone(), told);
         }
-        records.insert(container.name.clone(), record);
-    }
-    records
+        if told.attempt == record.attempt {
+            record.ready = record.is_running() && told.ready;
+        }
+        if record.last.is_none() {
+            let ends = [told.state.into_ended(), told.last].into_iter().flatten();
+            let before = ends.filter(|end| Some(end.attempt) < record.attempt);
+            record.last = before.max_by_key(|end| end.attempt);
+        }
+        (container.name.clone(), record)
+    };
+    pod.all_containers().map(record).collect()
 }
 
-fn recover_from_api(record: &mut ContainerRecord, pod: &Pod, name: &str) {
+/// The record of a container as its status in the API has it.
+fn from_api(pod: &Pod, name: &str) -> ContainerRecord {
+    let mut record = ContainerRecord::default();
     let lists = ["initContainerStatuses", "containerStatuses"].map(|list| &pod.status[list]);
     let statuses = lists.into_iter().filter_map(|list| list.as_array()).flatten();
     let Some(status) = statuses.into_iter().find(|status| status["name"] == name) else {
-        return;
+        return record;
     };
-    let restarts = status["restartCount"]
+    let attempt = status["restartCount"]
         .as_u64()
         .and_then(|count| u32::try_from(count).ok())
         .unwrap_or_default();
-    let parsed = |value: &serde_json::Value| value.as_str().and_then(|text| text.parse::<Timestamp>().ok());
-    if let Some(ended) = status["state"].get("terminated") {
-        record.attempt = Some(restarts);
-        record.state = RunState::Ended(Ended {
-            exit_code: ended["exitCode"]
-                .as_i64()
-                .and_then(|code| i32::try_from(code).ok())
-                .unwrap_or(137),
-            signal: None,
-            reason: if ended["reason"] == "Completed" {
-                "Completed"
-            } else {
-                "Error"
-            },
-            message: ended["message"].as_str().unwrap_or_default().to_owned(),
-            started_at: parsed(&ended["startedAt"]).unwrap_or(Timestamp::UNIX_EPOCH),
-            finished_at: parsed(&ended["finishedAt"]).unwrap_or(Timestamp::UNIX_EPOCH),
-        });
-    } else if let Some(running) = status["state"].get("running") {
-        let started_at = parsed(&running["startedAt"]).unwrap_or(Timestamp::UNIX_EPOCH);
-        record.attempt = Some(restarts);
-        record.state = RunState::Ended(Ended::lost(started_at, started_at));
-    } else if restarts > 0 || status["lastState"].get("terminated").is_some() {
-        record.attempt = Some(restarts);
+    record.ready = status["ready"] == true;
+    if let Some(running) = status["state"].get("running") {
+        let started_at = time(&running["startedAt"]);
+        record.attempt = Some(attempt);
+        record.state = RunState::Ended(Ended::lost(attempt, started_at, started_at));
+        record.last = ended_in(&status["lastState"], attempt.saturating_sub(1));
+    } else if let Some(ended) = ended_in(&status["state"], attempt) {
+        record.attempt = Some(attempt);
+        record.state = RunState::Ended(ended);
+        record.last = ended_in(&status["lastState"], attempt.saturating_sub(1));
+    } else {
+        record.last = ended_in(&status["lastState"], attempt);
+        if attempt > 0 || record.last.is_some() {
+            record.attempt = Some(attempt);
+        }
     }
+    record
+}
+
+fn ended_in(state: &serde_json::Value, attempt: u32) -> Option<Ended> {
+    let ended = state.get("terminated")?;
+    let number = |value: &serde_json::Value| value.as_i64().and_then(|number| i32::try_from(number).ok());
+    let reason = REASONS.into_iter().find(|reason| ended["reason"] == *reason);
+    Some(Ended {
+        attempt,
+        exit_code: number(&ended["exitCode"]).unwrap_or(EXIT_LOST),
+        signal: number(&ended["signal"]).filter(|signal| *signal != 0),
+        reason: reason.unwrap_or("Error"),
+        message: ended["message"].as_str().unwrap_or_default().to_owned(),
+        started_at: time(&ended["startedAt"]),
+        finished_at: time(&ended["finishedAt"]),
+    })
+}
+
+/// What is no time becomes the beginning of it, as upstream writes a time that is not known.
+fn time(value: &serde_json::Value) -> Timestamp {
+    let parsed = value.as_str().and_then(|text| text.parse().ok());
+    parsed.unwrap_or(Timestamp::UNIX_EPOCH)
 }
 
 /// Wall-clock time as the API writes it; what no calendar holds becomes its beginning.
 pub(crate) fn timestamp(at: std::time::SystemTime) -> Timestamp {
     Timestamp::try_from(at).unwrap_or(Timestamp::UNIX_EPOCH)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        net::Ipv4Addr,
+        time::{Duration as Elapsed, SystemTime},
+    };
+
+    use hotmap_runtime::{IdRange, SandboxState};
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn second(second: u64) -> SystemTime {
+        SystemTime::UNIX_EPOCH + Elapsed::from_secs(second)
+    }
+
+    fn seen(attempt: u32, exit_code: Option<i32>) -> ContainerStatus {
+        let state = match exit_code {
+            None => ContainerState::Running {
+                pid: 1,
+                started_at: second(10),
+            },
+            Some(exit_code) => ContainerState::Exited(Exit {
+                exit_code,
+                signal: None,
+                started_at: second(10),
+                finished_at: second(12),
+                oom_killed: false,
+                lost: false,
+            }),
+        };
+        ContainerStatus {
+            name: "a".into(),
+            attempt,
+            state,
+        }
+    }
+
+    fn sandbox(containers: Vec<ContainerStatus>) -> Sandbox {
+        Sandbox {
+            pod_uid: "u".into(),
+            namespace: "n".into(),
+            name: "p".into(),
+            ip: Ipv4Addr::LOCALHOST,
+            ids: IdRange { base: 0 },
+            created_at: second(9),
+            state: SandboxState::Ready,
+            containers,
+        }
+    }
+
+    fn recovered(status: Value, containers: Option<Vec<ContainerStatus>>) -> String {
+        let document = json!({"metadata": {"uid": "u"}, "spec": {"containers": [{"name": "a"}]},
+            "status": {"containerStatuses": [status]}});
+        let pod = Pod::from_document(&document).expect("a pod");
+        let sandbox = containers.map(sandbox);
+        let record = recover(&pod, sandbox.as_ref()).remove("a").expect("a record");
+        let end = |ended: &Ended| format!("{} {}", ended.reason, ended.exit_code);
+        let state = match &record.state {
+            RunState::Waiting(_) => "waiting".to_owned(),
+            RunState::Running { .. } if record.ready => "ready".to_owned(),
+            RunState::Running { .. } => "running".to_owned(),
+            RunState::Ended(ended) => end(ended),
+        };
+        let attempt = record
+            .attempt
+            .map_or("-".to_owned(), |attempt| attempt.to_string());
+        let last = record.last.as_ref().map_or("-".to_owned(), end);
+        format!("{attempt}: {state}, last {last}")
+    }
+
+    #[test]
+    fn a_restarted_node_knows_what_it_knew() {
+        let terminated = |reason: &str, code: i32| {
+            json!({"terminated": {"exitCode": code, "reason": reason, "startedAt": "1970-01-01T00:00:10Z",
+                "finishedAt": "1970-01-01T00:00:12Z"}})
+        };
+        let running = json!({"running": {"startedAt": "1970-01-01T00:00:10Z"}});
+        let waiting = json!({"waiting": {"reason": "CrashLoopBackOff"}});
+        for (state, last, count, containers, expected) in [
+            // Nothing was ever started.
+            (
+                json!({"waiting": {"reason": "ContainerCreating"}}),
+                json!({}),
+                0,
+                None,
+                "-: waiting, last -",
+            ),
+            // It still runs, as the API saw it.
+            (
+                running.clone(),
+                terminated("OOMKilled", 137),
+                2,
+                Some(vec![seen(2, None)]),
+                "2: ready, last OOMKilled 137",
+            ),
+            // It ended while nobody looked.
+            (
+                running.clone(),
+                json!({}),
+                0,
+                Some(vec![seen(0, Some(3))]),
+                "0: Error 3, last -",
+            ),
+            // It was started and we died before we could say so.
+            (
+                terminated("Error", 1),
+                json!({}),
+                0,
+                Some(vec![seen(1, None)]),
+                "1: running, last Error 1",
+            ),
+            // The machine was started anew.
+            (
+                running,
+                terminated("Error", 1),
+                3,
+                None,
+                "3: ContainerStatusUnknown 137, last Error 1",
+            ),
+            (
+                waiting.clone(),
+                terminated("Error", 1),
+                4,
+                None,
+                "4: waiting, last Error 1",
+            ),
+            (
+                waiting,
+                terminated("StartError", 128),
+                0,
+                None,
+                "0: waiting, last StartError 128",
+            ),
+            (
+                terminated("Completed", 0),
+                json!({}),
+                0,
+                None,
+                "0: Completed 0, last -",
+            ),
+            // The newest attempt could not be executed: the runtime has nothing of it.
+            (
+                terminated("StartError", 128),
+                terminated("Error", 3),
+                1,
+                Some(vec![seen(0, Some(3))]),
+                "1: StartError 128, last Error 3",
+            ),
+        ] {
+            let status =
+                json!({"name": "a", "ready": true, "restartCount": count, "state": state, "lastState": last});
+            assert_eq!(recovered(status.clone(), containers), expected, "{status}");
+        }
+    }
+
+    #[test]
+    fn an_attempt_that_nobody_noted_is_taken_over_once() {
+        let mut record = ContainerRecord::default();
+        assert!(record.adopt(&seen(0, None)) && record.is_running() && record.in_sandbox);
+        assert!(
+            !record.adopt(&seen(0, Some(1))),
+            "its end is told, not taken over"
+        );
+        assert!(record.adopt(&seen(1, Some(1))) && record.attempt == Some(1));
+    }
+
+    #[test]
+    fn what_never_ran_backs_off_like_what_failed_at_once() {
+        let mut record = ContainerRecord::default();
+        let waits: Vec<i64> = (0..4)
+            .map(|attempt| {
+                record.started(attempt, Timestamp::UNIX_EPOCH);
+                let finished_at = Timestamp::from_second(1_800_000_000).expect("in range");
+                let never = Ended {
+                    attempt,
+                    exit_code: 128,
+                    signal: None,
+                    reason: "StartError",
+                    message: String::new(),
+                    started_at: Timestamp::UNIX_EPOCH,
+                    finished_at,
+                };
+                record.exited(never);
+                let due = record.not_before.expect("an end sets it");
+                due.as_second() - finished_at.as_second()
+            })
+            .collect();
+        assert_eq!(waits, [0, 10, 20, 40]);
+    }
 }

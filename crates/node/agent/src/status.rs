@@ -230,10 +230,10 @@ fn container_status(pod: &Pod, container: &Container, records: &Records, is_init
         status["containerID"] = container_id(pod, container, attempt).into();
     }
     if let Some(last) = &record.last {
-        status["lastState"] = json!({"terminated": ended(pod, container, last, record)});
+        status["lastState"] = json!({"terminated": ended(pod, container, last)});
     }
     if let RunState::Ended(one) = &record.state {
-        status["state"] = json!({"terminated": ended(pod, container, one, record)});
+        status["state"] = json!({"terminated": ended(pod, container, one)});
     }
     status
 }
@@ -261,19 +261,17 @@ fn state(pod: &Pod, record: &ContainerRecord, is_init: bool) -> Value {
     }
 }
 
-fn ended(pod: &Pod, container: &Container, ended: &Ended, record: &ContainerRecord) -> Value {
+fn ended(pod: &Pod, container: &Container, ended: &Ended) -> Value {
     let mut document = json!({
         "exitCode": ended.exit_code, "reason": ended.reason,
         "startedAt": timestamp::seconds(ended.started_at), "finishedAt": timestamp::seconds(ended.finished_at),
+        "containerID": container_id(pod, container, ended.attempt),
     });
     if !ended.message.is_empty() {
         document["message"] = ended.message.clone().into();
     }
     if let Some(signal) = ended.signal {
         document["signal"] = signal.into();
-    }
-    if let Some(attempt) = record.attempt {
-        document["containerID"] = container_id(pod, container, attempt).into();
     }
     document
 }
@@ -308,6 +306,7 @@ mod tests {
 
     fn ended(exit_code: i32) -> Ended {
         Ended {
+            attempt: 0,
             exit_code,
             signal: None,
             reason: "Error",
@@ -322,6 +321,7 @@ mod tests {
             attempt: Some(0),
             state,
             ready,
+            in_sandbox: true,
             ..ContainerRecord::default()
         }
     }

@@ -2,43 +2,43 @@
 //!
 //! Whatever happens (an edit, an exit, a probe, a volume) only wakes the worker. What it does follows from what it then sees.
 
+mod end;
 mod mounts;
+mod publish;
+mod sandbox;
 mod start;
 mod status_writer;
+mod stop;
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    path::PathBuf,
-    sync::Arc,
-    time::Duration,
-};
+use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
 
-use hotmap_client::{Client, DeleteParams, ResourcePath};
-use hotmap_runtime::{ContainerState, HostImages, Runtime, Sandbox, SandboxConfig, SandboxState};
-use hotmap_volume::Ownership;
+use hotmap_client::{Client, ResourcePath};
+use hotmap_runtime::{ContainerState, Runtime, Sandbox, SandboxState};
 use jiff::Timestamp;
-use tokio::{
-    sync::{Notify, watch},
-    task::{JoinSet, spawn_blocking},
-};
-use tracing::{info, warn};
+use tokio::sync::{Notify, watch};
+use tracing::info;
 
 use crate::{
     backoff,
     events::{Recorder, Subject},
     fields::PodFacts,
-    lifecycle::{self, Decision, Ground, Step},
+    images::Images,
+    lifecycle::{self, Decision, Ground, Progress, Step},
     node::Machine,
     objects::ObjectCache,
     pod::{Pod, Volume},
-    probes::Probes,
+    probes::{Attempt, Probes},
     records::{Ended, Records, RunState, recover},
-    references,
     status::{PodGround, Refusal, pod_status},
     support,
-    volumes::{DesiredVolume, Placement, PlacementError, VolumeManager},
+    volumes::{Placement, VolumeManager},
 };
+pub(crate) use end::{remove_logs, remove_volumes};
+use publish::Published;
+use sandbox::SandboxTries;
+use start::ToldFailure;
 use status_writer::StatusWriter;
+use stop::Stops;
 
 /// Pause before something that failed without telling when it will be better is tried again (kubelet: 10 s and jitter).
 const RETRY: Duration = Duration::from_secs(10);
@@ -50,7 +50,7 @@ pub(crate) struct Shared {
     pub(crate) objects: Arc<ObjectCache>,
     pub(crate) volumes: VolumeManager,
     pub(crate) placement: Placement,
-    pub(crate) images: HostImages,
+    pub(crate) images: Images,
     pub(crate) recorder: Recorder,
     pub(crate) machine: Machine,
     pub(crate) log_root: PathBuf,
@@ -79,13 +79,16 @@ pub(crate) struct Worker {
     status: StatusWriter,
     start_time: Timestamp,
     refusal: Option<Refusal>,
-    /// Configuration that was published to the volumes, so that an unchanged pod publishes nothing.
-    published: Option<Arc<Pod>>,
+    /// What was handed to the volumes, so that an unchanged pod hands nothing over.
+    published: Option<Published>,
     /// Failed attempts of volumes that an event has told of.
     told_failures: BTreeMap<String, u64>,
-    /// Containers that are being stopped, with the grace given.
-    stopping: BTreeMap<String, Duration>,
-    stops: JoinSet<String>,
+    /// Failed starts that an event has told of, by container.
+    told_starts: BTreeMap<String, ToldFailure>,
+    sandboxes: SandboxTries,
+    stops: Stops,
+    /// Nothing of it is left here, and the API was asked to delete it: only its word is waited for.
+    is_taken_down: bool,
     retry_at: Option<Timestamp>,
 }
 
@@ -104,13 +107,15 @@ impl Worker {
                 shared.recorder.clone(),
                 Arc::clone(&nudge),
             ),
-            status: StatusWriter::start(shared.client.clone(), &pod),
+            status: StatusWriter::start(shared.client.clone(), &pod, Arc::clone(&nudge)),
             start_time: started.unwrap_or_else(Timestamp::now),
             refusal: None,
             published: None,
             told_failures: BTreeMap::new(),
-            stopping: BTreeMap::new(),
-            stops: JoinSet::new(),
+            told_starts: BTreeMap::new(),
+            sandboxes: SandboxTries::default(),
+            stops: Stops::default(),
+            is_taken_down: false,
             retry_at: None,
             shared,
             wanted,
@@ -135,11 +140,7 @@ impl Worker {
             tokio::select! {
                 changed = self.wanted.changed() => if changed.is_err() { return },
                 () = self.nudge.notified() => {}
-                Some(stopped) = self.stops.join_next() => {
-                    if let Ok(container) = stopped {
-                        self.stopping.remove(&container);
-                    }
-                }
+                () = self.stops.next_ended() => {}
                 () = retry => {}
             }
         }
@@ -153,34 +154,44 @@ impl Worker {
             // What we wrote is newer than what the watch has brought.
             Arc::make_mut(&mut pod).status = written;
         }
+        let is_orphan = matches!(wanted, Wanted::Gone(_));
+        if is_orphan {
+            self.status.end();
+        }
+        if self.is_taken_down {
+            return !is_orphan;
+        }
         if self.refusal.is_some() {
             return self.reconcile_refused(&pod, &wanted).await;
         }
-        let sandbox = self
-            .shared
-            .runtime
-            .sandbox(&self.uid)
-            .filter(|sandbox| sandbox.state == SandboxState::Ready);
-        self.observe(&pod, sandbox.as_ref());
-        self.publish_volumes(&pod).await;
+        let (sandbox, has_remains) = self.look(&pod);
+        let is_finished = matches!(
+            lifecycle::phase_of_containers(&pod, &self.records),
+            Progress::Finished { .. }
+        );
+        if is_finished {
+            // Whether the API knows is asked of the status as it is now.
+            self.report(&pod, sandbox.as_ref());
+        } else if !is_orphan && !pod.is_deleting() {
+            self.publish_volumes(&pod).await;
+        }
+        let now = Timestamp::now();
         let ground = Ground {
             has_sandbox: sandbox.is_some(),
             has_volumes: self.has_volumes(&pod),
-            is_orphan: matches!(wanted, Wanted::Gone(_)),
+            is_orphan,
+            has_remains,
+            is_told: self.status.is_settled(),
+            sandbox_not_before: self.sandboxes.not_before(sandbox.is_some(), now),
         };
-        let decision = lifecycle::decide(&pod, &self.records, ground, Timestamp::now());
+        let decision = lifecycle::decide(&pod, &self.records, ground, now);
         self.retry_at = min(self.retry_at, decision.look_again);
         if decision.steps == [Step::TakeDown] {
             self.report(&pod, sandbox.as_ref());
             return !self.take_down(&pod, &wanted).await;
         }
         let acted = self.act(&pod, sandbox, decision).await;
-        let sandbox = self
-            .shared
-            .runtime
-            .sandbox(&self.uid)
-            .filter(|sandbox| sandbox.state == SandboxState::Ready);
-        self.observe(&pod, sandbox.as_ref());
+        let (sandbox, _) = self.look(&pod);
         self.report(&pod, sandbox.as_ref());
         if acted {
             // Each step makes a new state, and the next one follows from that.
@@ -194,7 +205,14 @@ impl Worker {
         let Wanted::Here { pod, spec } = self.wanted.borrow().clone() else {
             return;
         };
-        let verdict = support::judge(&spec);
+        if pod.is_deleting() {
+            return;
+        }
+        let mut verdict = support::judge(&spec);
+        if pod.is_unreadable {
+            let why = "a field has a value of a kind that this node does not know; it is taken as it is by the API alone";
+            verdict.refused.push(why.to_owned());
+        }
         let privileged =
             |container: &&crate::pod::Container| container.security_context.privileged == Some(true);
         let mut refused = verdict.refused;
@@ -225,6 +243,10 @@ impl Worker {
 
     async fn reconcile_refused(&mut self, pod: &Arc<Pod>, wanted: &Wanted) -> bool {
         self.report(pod, None);
+        if self.shared.runtime.sandbox(&self.uid).is_some() {
+            // It ran under other flags; what has failed must not go on running.
+            self.retire(pod).await;
+        }
         if pod.is_deleting() || matches!(wanted, Wanted::Gone(_)) {
             !self.take_down(pod, wanted).await
         } else {
@@ -232,23 +254,45 @@ impl Worker {
         }
     }
 
-    /// Takes over what runtime and probes know.
+    /// The sandbox, if it can run containers, and whether there is any; takes over what runtime and probes know.
+    fn look(&mut self, pod: &Arc<Pod>) -> (Option<Sandbox>, bool) {
+        let sandbox = self.shared.runtime.sandbox(&self.uid);
+        self.observe(pod, sandbox.as_ref());
+        let has_remains = sandbox.is_some();
+        (
+            sandbox.filter(|sandbox| sandbox.state == SandboxState::Ready),
+            has_remains,
+        )
+    }
+
     fn observe(&mut self, pod: &Arc<Pod>, sandbox: Option<&Sandbox>) {
+        let is_ready = sandbox.is_some_and(|sandbox| sandbox.state == SandboxState::Ready);
         for container in pod.all_containers() {
             let Some(record) = self.records.get_mut(&container.name) else {
                 continue;
             };
             let seen = sandbox.and_then(|sandbox| sandbox.container(&container.name));
+            if let Some(seen) = seen
+                && is_ready
+                && record.adopt(seen)
+            {
+                info!(namespace = %pod.metadata.namespace, pod = %pod.metadata.name, container = %container.name,
+                    attempt = seen.attempt, "container was started although nobody heard of it");
+            }
             let RunState::Running { started_at } = record.state else {
                 continue;
             };
+            let attempt = record.attempt.unwrap_or_default();
             let exit = match seen {
-                Some(seen) if record.attempt == Some(seen.attempt) => match &seen.state {
-                    ContainerState::Running { .. } => None,
-                    ContainerState::Exited(exit) => Some(Ended::from_exit(exit)),
+                Some(seen) if seen.attempt == attempt => match &seen.state {
+                    ContainerState::Running { .. } if is_ready => None,
+                    ContainerState::Running { .. } => {
+                        Some(Ended::lost(attempt, started_at, Timestamp::now()))
+                    }
+                    ContainerState::Exited(exit) => Some(Ended::from_exit(attempt, exit)),
                 },
-                Some(_) => None,
-                None => Some(Ended::lost(started_at, Timestamp::now())),
+                Some(_) if is_ready => None,
+                _ => Some(Ended::lost(attempt, started_at, Timestamp::now())),
             };
             match exit {
                 Some(ended) => {
@@ -259,8 +303,12 @@ impl Worker {
                 }
                 None => {
                     let ip = sandbox.map(|sandbox| sandbox.ip.to_string()).unwrap_or_default();
-                    self.probes
-                        .begin(pod, container, record.attempt.unwrap_or_default(), &ip);
+                    let attempt = Attempt {
+                        number: attempt,
+                        started_at,
+                        was_ready: record.ready,
+                    };
+                    self.probes.begin(pod, container, attempt, &ip);
                     record.ready = self.probes.findings(&container.name).is_ready;
                 }
             }
@@ -275,9 +323,10 @@ impl Worker {
                 Step::Start { container, attempt } => {
                     acted |= self.start_container(pod, &container, attempt).await
                 }
-                Step::BackOff { container, wait, .. } => self.back_off(pod, &container, wait),
+                Step::BackOff { container, wait } => self.back_off(pod, &container, wait),
                 Step::Stop { container, grace } => self.stop(pod, container, grace),
                 Step::StopSandbox => acted |= self.stop_sandbox(pod).await,
+                Step::Retire => acted |= self.retire(pod).await,
                 Step::TakeDown => {}
             }
         }
@@ -285,60 +334,6 @@ impl Worker {
             self.stop_dead(pod);
         }
         acted
-    }
-
-    async fn make_sandbox(&mut self, pod: &Arc<Pod>) -> bool {
-        // One that is not ready any more is in the way of its successor.
-        let cleared = self.shared.runtime.remove_sandbox(&self.uid).await;
-        let hostname = if pod.spec.hostname.is_empty() {
-            &pod.metadata.name
-        } else {
-            &pod.spec.hostname
-        };
-        let config = SandboxConfig {
-            pod_uid: self.uid.clone(),
-            namespace: pod.metadata.namespace.clone(),
-            name: pod.metadata.name.clone(),
-            hostname: hostname
-                .chars()
-                .take(63)
-                .collect::<String>()
-                .trim_end_matches(['-', '.'])
-                .to_owned(),
-        };
-        let made = match cleared {
-            Ok(()) => self.shared.runtime.run_sandbox(config).await,
-            Err(error) => Err(error),
-        };
-        match made {
-            Ok(sandbox) => {
-                info!(namespace = %pod.metadata.namespace, pod = %pod.metadata.name, ip = %sandbox.ip, "sandbox made");
-                true
-            }
-            Err(error) => {
-                let message = format!("Failed to create pod sandbox: {}", printed(&error));
-                self.shared
-                    .recorder
-                    .warning(Subject::pod(pod), "FailedCreatePodSandBox", message);
-                self.retry_later();
-                false
-            }
-        }
-    }
-
-    async fn stop_sandbox(&mut self, pod: &Arc<Pod>) -> bool {
-        match self.shared.runtime.stop_sandbox(&self.uid).await {
-            Ok(()) => true,
-            Err(error) => {
-                self.shared.recorder.warning(
-                    Subject::pod(pod),
-                    "FailedKillPod",
-                    format!("error killing pod: {}", printed(&error)),
-                );
-                self.retry_later();
-                false
-            }
-        }
     }
 
     fn back_off(&mut self, pod: &Arc<Pod>, container: &str, wait: Duration) {
@@ -359,182 +354,6 @@ impl Worker {
         self.shared
             .recorder
             .warning(Subject::container(pod, container), "BackOff", message);
-    }
-
-    /// Stops containers whose liveness probe has given up on them.
-    fn stop_dead(&mut self, pod: &Arc<Pod>) {
-        let dead: Vec<String> = pod
-            .spec
-            .containers
-            .iter()
-            .map(|container| container.name.clone())
-            .filter(|name| self.probes.findings(name).is_dead && !self.stopping.contains_key(name))
-            .collect();
-        for name in dead {
-            let message = format!("Container {name} failed liveness probe, will be restarted");
-            self.shared
-                .recorder
-                .normal(Subject::container(pod, &name), "Killing", message);
-            self.signal_stop(
-                name,
-                Duration::from_secs(pod.spec.termination_grace_period_seconds.unwrap_or(30)),
-            );
-        }
-    }
-
-    fn stop(&mut self, pod: &Arc<Pod>, container: String, grace: Duration) {
-        match self.stopping.get(&container) {
-            // The same wish again, a moment later: the shim keeps the time.
-            Some(given)
-                if *given <= grace + Duration::from_secs(1)
-                    || pod
-                        .metadata
-                        .deletion_grace_period_seconds
-                        .is_none_or(|held| Duration::from_secs(held) >= *given) =>
-            {
-                return;
-            }
-            Some(_) => {}
-            None => {
-                let message = format!("Stopping container {container}");
-                self.shared
-                    .recorder
-                    .normal(Subject::container(pod, &container), "Killing", message);
-            }
-        }
-        self.signal_stop(container, grace);
-    }
-
-    fn signal_stop(&mut self, container: String, grace: Duration) {
-        self.stopping.insert(container.clone(), grace);
-        let (runtime, uid) = (self.shared.runtime.clone(), self.uid.clone());
-        self.stops.spawn(async move {
-            if let Err(error) = runtime.stop_container(&uid, &container, None, grace).await {
-                warn!(pod_uid = %uid, %container, error = %printed(&error), "container not stopped");
-            }
-            container
-        });
-    }
-
-    /// Removes everything of the pod from this node, then the object itself. True once all of it is gone.
-    async fn take_down(&mut self, pod: &Arc<Pod>, wanted: &Wanted) -> bool {
-        if let Err(error) = self.shared.runtime.remove_sandbox(&self.uid).await {
-            self.shared.recorder.warning(
-                Subject::pod(pod),
-                "FailedKillPod",
-                format!("error killing pod: {}", printed(&error)),
-            );
-            self.retry_later();
-            return false;
-        }
-        if let Err(error) = remove_volumes(&self.shared, &self.uid).await {
-            warn!(pod_uid = %self.uid, %error, "volumes of a deleted pod are still there");
-            self.retry_later();
-            return false;
-        }
-        self.shared.objects.set_references(&self.uid, &BTreeSet::new());
-        if let Wanted::Here { .. } = wanted {
-            self.status.settle().await;
-            if !self.delete_object(pod).await {
-                return false;
-            }
-        }
-        let logs = log_directory(&self.shared.log_root, pod);
-        let removed = spawn_blocking({
-            let logs = logs.clone();
-            move || std::fs::remove_dir_all(logs)
-        });
-        if let Err(error) = removed.await.expect("removing logs does not panic")
-            && error.kind() != std::io::ErrorKind::NotFound
-        {
-            warn!(path = %logs.display(), %error, "logs of a deleted pod are still there");
-        }
-        true
-    }
-
-    async fn delete_object(&mut self, pod: &Arc<Pod>) -> bool {
-        let params = DeleteParams {
-            grace_period: Some(Duration::ZERO),
-            uid: self.uid.clone(),
-            ..DeleteParams::default()
-        };
-        match self.shared.client.delete(&object_path(pod), &params).await {
-            Ok(_) => true,
-            Err(error) if error.is_not_found() || error.is_conflict() => true,
-            Err(error) => {
-                warn!(namespace = %pod.metadata.namespace, pod = %pod.metadata.name, %error, "pod not deleted from the API");
-                self.retry_later();
-                false
-            }
-        }
-    }
-
-    /// Hands the pod's volumes to the writers when the pod is new here or was edited.
-    async fn publish_volumes(&mut self, pod: &Arc<Pod>) {
-        let same = self
-            .published
-            .as_ref()
-            .is_some_and(|held| held.metadata.resource_version == pod.metadata.resource_version);
-        if same || pod.is_deleting() {
-            return;
-        }
-        let is_edit = self.published.is_some();
-        let ids = match self.shared.runtime.reserve_ids(&self.uid).await {
-            Ok(ids) => ids,
-            Err(error) => {
-                let message = format!("Failed to create pod sandbox: {}", printed(&error));
-                self.shared
-                    .recorder
-                    .warning(Subject::pod(pod), "FailedCreatePodSandBox", message);
-                return self.retry_later();
-            }
-        };
-        let references = references::of_pod(pod);
-        self.shared.objects.set_references(&self.uid, &references);
-        if is_edit {
-            // As a kubelet's Cache strategy is described: an edited pod sees the newest objects at once, whatever the
-            // watches say.
-            self.shared.objects.refresh(&references);
-        }
-        let owner = Ownership {
-            uid: ids.base,
-            gid: ids.base,
-        };
-        let fs_group = pod
-            .spec
-            .security_context
-            .fs_group
-            .and_then(|group| ids.host_id(group));
-        let desired = pod
-            .spec
-            .volumes
-            .iter()
-            .filter(|volume| volume.is_projected() && pod.mounts(&volume.name));
-        let desired = desired.map(|volume| DesiredVolume {
-            pod: Arc::clone(pod),
-            facts: self.facts(None),
-            volume: volume.clone(),
-            owner,
-            fs_group,
-        });
-        self.shared.volumes.publish(&self.uid, desired.collect());
-        self.published = Some(Arc::clone(pod));
-    }
-
-    /// Whether every volume has been projected once; tells of each failed attempt.
-    fn has_volumes(&mut self, pod: &Arc<Pod>) -> bool {
-        let states = self.shared.volumes.states(&self.uid);
-        for (volume, state) in &states {
-            let told = self.told_failures.entry(volume.clone()).or_default();
-            if let Some(failure) = state.failure.as_ref().filter(|_| state.failures > *told) {
-                *told = state.failures;
-                let message = format!("MountVolume.SetUp failed for volume {volume:?} : {failure}");
-                self.shared
-                    .recorder
-                    .warning(Subject::pod(pod), "FailedMount", message);
-            }
-        }
-        states.values().all(|state| state.is_mounted) && self.published.is_some()
     }
 
     fn facts(&self, sandbox: Option<&Sandbox>) -> PodFacts {
@@ -558,7 +377,11 @@ impl Worker {
     }
 
     fn retry_later(&mut self) {
-        let due = Timestamp::now() + RETRY;
+        self.retry_after(RETRY);
+    }
+
+    fn retry_after(&mut self, pause: Duration) {
+        let due = Timestamp::now() + pause;
         self.retry_at = min(self.retry_at, Some(due));
     }
 }
@@ -585,16 +408,6 @@ pub(crate) fn object_path(pod: &Pod) -> ResourcePath {
     ResourcePath::new("", "v1", "pods")
         .in_namespace(pod.metadata.namespace.as_str())
         .name(pod.metadata.name.as_str())
-}
-
-/// Takes the volumes of a pod away: first from the writers, then from the disk.
-pub(crate) async fn remove_volumes(shared: &Arc<Shared>, pod_uid: &str) -> Result<(), PlacementError> {
-    let (shared, uid) = (Arc::clone(shared), pod_uid.to_owned());
-    let removed = spawn_blocking(move || {
-        shared.volumes.forget(&uid);
-        shared.placement.remove(&uid)
-    });
-    removed.await.expect("removing volumes does not panic")
 }
 
 /// An error and everything behind it, in one line.

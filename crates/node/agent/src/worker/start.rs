@@ -1,27 +1,41 @@
 //! Starts one container: environment, command, mounts, and what went wrong in the words kubectl users know.
 
-use std::{sync::Arc, time::Duration};
+use std::{fs, path::Path, sync::Arc, time::Duration};
 
 use hotmap_runtime::{Capabilities, ContainerConfig, ContainerState, LogLimits, StartError};
 use jiff::Timestamp;
-use tracing::info;
+use tokio::task::spawn_blocking;
+use tracing::{info, warn};
 
-use super::{Worker, log_directory, mounts, printed};
+use super::{RETRY, Worker, log_directory, mounts, printed};
 use crate::{
     command::command,
-    environment::environment,
+    environment::{EnvironmentError, environment},
     events::Subject,
     pod::{Container, Pod},
     records::{Ended, timestamp},
+    volumes::SYNC_PATIENCE,
 };
 
 /// What upstream shows for a program that could not be executed (`pkg/kubelet/kuberuntime`, Kubernetes 1.36).
 const EXIT_START_ERROR: i32 = 128;
 
-/// Why a container did not start, with the reason its waiting state gives.
-struct NotStarted {
-    reason: &'static str,
+/// A failed start is told again after this, if its message stays the same.
+const TOLD_AGAIN: Duration = Duration::from_secs(60);
+
+/// Why a container did not start.
+enum NotStarted {
+    /// With the reason its waiting state gives.
+    Failed { reason: &'static str, message: String },
+    /// Too early to tell: the worker hears of it, or looks again in a moment.
+    NotYet,
+}
+
+/// A failed start that an event has told of.
+#[derive(Debug)]
+pub(super) struct ToldFailure {
     message: String,
+    at: Timestamp,
 }
 
 impl Worker {
@@ -49,7 +63,8 @@ impl Worker {
                         if let Some(record) = self.records.get_mut(name) {
                             record.started(attempt, started_at);
                         }
-                        self.forget_older(name, attempt).await;
+                        self.told_starts.remove(name);
+                        self.forget_older(pod, name, attempt).await;
                         info!(namespace = %pod.metadata.namespace, pod = %pod.metadata.name, container = name, attempt, "container started");
                         self.shared
                             .recorder
@@ -66,22 +81,58 @@ impl Worker {
                         self.note_start_error(name, attempt, message);
                         return true;
                     }
-                    Err(error) => NotStarted {
-                        reason: "CreateContainerError",
-                        message: printed(&error),
-                    },
+                    // The sandbox died, or an answer was lost: the next look tells.
+                    Err(StartError::NoSandbox(_)) => NotStarted::NotYet,
+                    Err(StartError::Exists { .. }) if self.is_there(name, attempt) => return true,
+                    Err(error) => {
+                        if let Some(record) = self.records.get_mut(name) {
+                            record.held_until = Some(Timestamp::now() + RETRY);
+                        }
+                        NotStarted::Failed {
+                            reason: "CreateContainerError",
+                            message: printed(&error),
+                        }
+                    }
                 }
             }
             Err(not_started) => not_started,
         };
-        self.shared
-            .recorder
-            .warning(subject(), "Failed", format!("Error: {}", not_started.message));
-        if let Some(record) = self.records.get_mut(name) {
-            record.waits(not_started.reason, not_started.message);
+        match not_started {
+            NotStarted::NotYet => self.retry_after(SYNC_PATIENCE),
+            NotStarted::Failed { reason, message } => {
+                self.tell_failed_start(pod, name, &message);
+                if let Some(record) = self.records.get_mut(name) {
+                    record.waits(reason, message);
+                }
+                self.retry_later();
+            }
         }
-        self.retry_later();
         false
+    }
+
+    /// Whether the runtime has this attempt, or a later one.
+    fn is_there(&self, name: &str, attempt: u32) -> bool {
+        let sandbox = self.shared.runtime.sandbox(&self.uid);
+        sandbox.is_some_and(|sandbox| sandbox.container(name).is_some_and(|one| one.attempt >= attempt))
+    }
+
+    /// Every look at a pod tries again; an event is worth what is new in it.
+    fn tell_failed_start(&mut self, pod: &Arc<Pod>, name: &str, message: &str) {
+        let now = Timestamp::now();
+        let told = self.told_starts.get(name);
+        if told.is_some_and(|told| told.message == message && now < told.at + TOLD_AGAIN) {
+            return;
+        }
+        let told = ToldFailure {
+            message: message.to_owned(),
+            at: now,
+        };
+        self.told_starts.insert(name.to_owned(), told);
+        self.shared.recorder.warning(
+            Subject::container(pod, name),
+            "Failed",
+            format!("Error: {message}"),
+        );
     }
 
     async fn configure(
@@ -90,7 +141,7 @@ impl Worker {
         container: &Container,
         attempt: u32,
     ) -> Result<(ContainerConfig, mounts::Held), NotStarted> {
-        let config_error = |message: String| NotStarted {
+        let config_error = |message: String| NotStarted::Failed {
             reason: "CreateContainerConfigError",
             message,
         };
@@ -99,13 +150,23 @@ impl Worker {
         let env = environment(pod, container, &facts, |reference| {
             self.shared.objects.get(reference)
         })
-        .map_err(|error| config_error(error.to_string()))?;
-        let command =
-            command(pod, container, env, &self.shared.images, |path| path.exists()).map_err(|error| {
-                NotStarted {
-                    reason: error.reason(),
-                    message: error.to_string(),
-                }
+        .map_err(|error| match error {
+            // The first answer about an object is still on its way.
+            EnvironmentError::NotSynced(_) if self.is_syncing() => NotStarted::NotYet,
+            error => config_error(error.to_string()),
+        })?;
+        let (shared, for_pod, for_container) = (Arc::clone(&self.shared), Arc::clone(pod), container.clone());
+        // The table and the program are on a disk, which may be slow.
+        let resolved = spawn_blocking(move || {
+            let images = shared.images.current();
+            command(&for_pod, &for_container, env, &images, |path| path.exists())
+        });
+        let command = resolved
+            .await
+            .expect("resolving a command does not panic")
+            .map_err(|error| NotStarted::Failed {
+                reason: error.reason(),
+                message: error.to_string(),
             })?;
         let security = &container.security_context;
         let words = |list: &'_ [String]| -> Vec<String> { list.to_vec() };
@@ -155,6 +216,7 @@ impl Worker {
         let now = Timestamp::now();
         record.started(attempt, now);
         record.exited(Ended {
+            attempt,
             exit_code: EXIT_START_ERROR,
             signal: None,
             reason: "StartError",
@@ -162,12 +224,23 @@ impl Worker {
             started_at: Timestamp::UNIX_EPOCH,
             finished_at: now,
         });
-        // Its program ran for no time, whatever the epoch says.
+        // Not even the first restart is immediate: nothing has changed since.
         record.not_before = record.not_before.map(|due| due.max(now + Duration::from_secs(1)));
     }
 
-    /// Keeps the attempt before the newest one: its log is `kubectl logs --previous`.
-    async fn forget_older(&self, name: &str, newest: u32) {
+    /// Whether the objects of the pod have only just been asked for.
+    fn is_syncing(&self) -> bool {
+        let published = self.published.as_ref();
+        published.is_some_and(|held| held.since.elapsed() < SYNC_PATIENCE)
+    }
+
+    /// Keeps the log of the attempt before the newest one, which is `kubectl logs --previous`, and nothing older.
+    async fn forget_older(&self, pod: &Arc<Pod>, name: &str, newest: u32) {
+        let logs = log_directory(&self.shared.log_root, pod).join(name);
+        let pruned = spawn_blocking(move || prune_logs(&logs, newest.saturating_sub(1)));
+        if let Ok(Err(error)) = pruned.await {
+            warn!(pod_uid = %self.uid, container = name, %error, "logs of earlier attempts not removed");
+        }
         let Some(sandbox) = self.shared.runtime.sandbox(&self.uid) else {
             return;
         };
@@ -182,8 +255,49 @@ impl Worker {
                 .remove_container(&self.uid, name, one.attempt)
                 .await
             {
-                tracing::warn!(pod_uid = %self.uid, container = name, attempt = one.attempt, error = %printed(&error), "ended container not removed");
+                warn!(pod_uid = %self.uid, container = name, attempt = one.attempt, error = %printed(&error), "ended container not removed");
             }
         }
+    }
+}
+
+/// Removes the logs of attempts before `oldest`, the rotated ones too. Blocks.
+fn prune_logs(directory: &Path, oldest: u32) -> std::io::Result<()> {
+    for entry in fs::read_dir(directory)? {
+        let entry = entry?;
+        let name = entry.file_name();
+        let attempt = name
+            .to_str()
+            .and_then(|name| name.split_once(".log")?.0.parse().ok());
+        if attempt.is_some_and(|attempt: u32| attempt < oldest) {
+            fs::remove_file(entry.path())?;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn logs_of_the_last_two_attempts_stay() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().to_owned();
+        for name in [
+            "0.log",
+            "1.log",
+            "1.log.20260101-000000",
+            "2.log",
+            "10.log",
+            "notes",
+        ] {
+            fs::write(path.join(name), "x").expect("written");
+        }
+        prune_logs(&path, 2).expect("pruned");
+        let left = fs::read_dir(&path).expect("readable");
+        let mut left: Vec<_> = left.map(|entry| entry.expect("an entry").file_name()).collect();
+        left.sort();
+        assert_eq!(left, ["10.log", "2.log", "notes"]);
     }
 }

@@ -2,11 +2,14 @@
 
 use std::sync::Arc;
 
-use hotmap_client::{Backoff, Client, PatchType, WriteParams};
+use hotmap_client::{Backoff, Client, ClientError, PatchType, WriteParams};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use std::time::Duration;
-use tokio::{sync::watch, task::AbortHandle};
+use tokio::{
+    sync::{Notify, watch},
+    task::AbortHandle,
+};
 use tracing::{debug, warn};
 
 use super::object_path;
@@ -32,11 +35,12 @@ impl Drop for StatusWriter {
 }
 
 impl StatusWriter {
-    pub(super) fn start(client: Client, pod: &Arc<Pod>) -> Self {
+    /// `nudge` wakes the pod's worker once the API has the last word on a pod.
+    pub(super) fn start(client: Client, pod: &Arc<Pod>, nudge: Arc<Notify>) -> Self {
         let (wanted, receiver) = watch::channel(None);
         let (settled_sender, settled) = watch::channel(None);
-        let task =
-            tokio::spawn(write_for_ever(client, Arc::clone(pod), receiver, settled_sender)).abort_handle();
+        let writer = write_for_ever(client, Arc::clone(pod), receiver, settled_sender, nudge);
+        let task = tokio::spawn(writer).abort_handle();
         Self {
             wanted,
             settled,
@@ -59,6 +63,17 @@ impl StatusWriter {
         self.last.lock().clone()
     }
 
+    /// Writes no more: the pod is gone.
+    pub(super) fn end(&self) {
+        self.task.abort();
+    }
+
+    /// Whether a status was handed in, and the API has the newest one or has refused it for good.
+    pub(super) fn is_settled(&self) -> bool {
+        let wanted = self.wanted.borrow();
+        wanted.is_some() && *wanted == *self.settled.borrow()
+    }
+
     /// Waits until the API has the newest status, or has refused it for good.
     pub(super) async fn settle(&mut self) {
         let wanted = self.wanted.borrow().clone();
@@ -72,6 +87,7 @@ async fn write_for_ever(
     pod: Arc<Pod>,
     mut wanted: watch::Receiver<Option<Value>>,
     settled: watch::Sender<Option<Value>>,
+    nudge: Arc<Notify>,
 ) {
     let path = object_path(&pod).subresource("status");
     let mut retries = Backoff::seeded(RETRY_MIN, RETRY_MAX);
@@ -90,6 +106,9 @@ async fn write_for_ever(
                 Err(error) if error.is_not_found() || error.is_conflict() => {
                     debug!(namespace = %pod.metadata.namespace, pod = %pod.metadata.name, %error, "the pod is gone, nobody needs its status");
                 }
+                Err(error) if is_final(&error) => {
+                    warn!(namespace = %pod.metadata.namespace, pod = %pod.metadata.name, %error, "status refused, the API goes without it");
+                }
                 Err(error) => {
                     warn!(namespace = %pod.metadata.namespace, pod = %pod.metadata.name, %error, "status not written");
                     tokio::time::sleep(retries.next_delay()).await;
@@ -97,8 +116,19 @@ async fn write_for_ever(
                 }
             }
             retries.reset();
+            let is_last_word = matches!(status["phase"].as_str(), Some("Succeeded" | "Failed"));
             settled.send_replace(Some(status));
+            if is_last_word {
+                nudge.notify_one();
+            }
             break;
         }
     }
+}
+
+/// Whether the same words would be refused for ever: a status that breaks a rule must not keep its pod from going. Who may
+/// not write yet, or came too fast, tries again.
+fn is_final(error: &ClientError) -> bool {
+    let code = error.status().map(|status| status.code);
+    matches!(code, Some(400 | 413 | 415 | 422))
 }

@@ -1,0 +1,107 @@
+//! Hands the pod's volumes to the writers, and hears how they stand.
+
+use std::{collections::BTreeMap, sync::Arc, time::Instant};
+
+use hotmap_runtime::IdRange;
+use hotmap_volume::Ownership;
+
+use super::{Worker, printed};
+use crate::{events::Subject, pod::Pod, references, volumes::DesiredVolume};
+
+/// What of a pod its volumes depend on, and since when they have it. The status is no part of it: each of our own writes
+/// would look like an edit.
+#[derive(Debug)]
+pub(super) struct Published {
+    generation: i64,
+    labels: BTreeMap<String, String>,
+    annotations: BTreeMap<String, String>,
+    pub(super) since: Instant,
+    /// Whose they are.
+    pub(super) ids: IdRange,
+}
+
+impl Published {
+    fn of(pod: &Pod, ids: IdRange) -> Self {
+        let metadata = &pod.metadata;
+        Self {
+            generation: metadata.generation,
+            labels: metadata.labels.clone(),
+            annotations: metadata.annotations.clone(),
+            since: Instant::now(),
+            ids,
+        }
+    }
+
+    fn is_of(&self, pod: &Pod) -> bool {
+        let metadata = &pod.metadata;
+        self.generation == metadata.generation
+            && self.labels == metadata.labels
+            && self.annotations == metadata.annotations
+    }
+}
+
+impl Worker {
+    /// Hands the pod's volumes to the writers when the pod is new here or was edited.
+    pub(super) async fn publish_volumes(&mut self, pod: &Arc<Pod>) {
+        let is_edit = self.published.is_some();
+        if self.published.as_ref().is_some_and(|held| held.is_of(pod)) {
+            return;
+        }
+        let ids = match self.shared.runtime.reserve_ids(&self.uid).await {
+            Ok(ids) => ids,
+            Err(error) => {
+                let message = format!("Failed to create pod sandbox: {}", printed(&error));
+                self.shared
+                    .recorder
+                    .warning(Subject::pod(pod), "FailedCreatePodSandBox", message);
+                return self.retry_later();
+            }
+        };
+        let references = references::of_pod(pod);
+        self.shared.objects.set_references(&self.uid, &references);
+        if is_edit {
+            // As a kubelet's Cache strategy is described: an edited pod sees the newest objects at once, whatever the
+            // watches say.
+            self.shared.objects.refresh(&references);
+        }
+        let owner = Ownership {
+            uid: ids.base,
+            gid: ids.base,
+        };
+        let fs_group = pod
+            .spec
+            .security_context
+            .fs_group
+            .and_then(|group| ids.host_id(group));
+        let desired = pod
+            .spec
+            .volumes
+            .iter()
+            .filter(|volume| volume.is_projected() && pod.mounts(&volume.name));
+        let desired = desired.map(|volume| DesiredVolume {
+            pod: Arc::clone(pod),
+            facts: self.facts(None),
+            volume: volume.clone(),
+            owner,
+            fs_group,
+        });
+        self.shared.volumes.publish(&self.uid, desired.collect());
+        self.published = Some(Published::of(pod, ids));
+    }
+
+    /// Whether every volume has been projected once; tells of each failed attempt.
+    pub(super) fn has_volumes(&mut self, pod: &Arc<Pod>) -> bool {
+        let states = self.shared.volumes.states(&self.uid);
+        for (volume, state) in &states {
+            let told = self.told_failures.get(volume).copied().unwrap_or_default();
+            if let Some(failure) = state.failure.as_ref().filter(|_| state.failures > told) {
+                self.told_failures.insert(volume.clone(), state.failures);
+                let message = format!("MountVolume.SetUp failed for volume {volume:?} : {failure}");
+                self.shared
+                    .recorder
+                    .warning(Subject::pod(pod), "FailedMount", message);
+            }
+        }
+        states.values().all(|state| state.is_mounted) && self.published.is_some()
+    }
+}
