@@ -1,7 +1,7 @@
 //! `hotmap bench`: measures a server, and beside it what the bare system calls cost on the same machine.
 //!
 //! ```text
-//!   own server   this binary again: up --no-node, free port, temporary directory ─┐
+//!   own server   this binary again: up, free port, temporary directory ───────────┐
 //!                                                                                 ├─▶ measure ─▶ table or JSON
 //!   --kubeconfig any cluster: a namespace of our own, deleted afterwards ─────────┘
 //! ```
@@ -13,16 +13,18 @@ mod connection;
 mod floor;
 mod load;
 mod process;
+mod propagation;
 mod reads;
 mod report;
 mod server;
+mod start;
 mod statistics;
 mod watch;
 mod writes;
 
 use std::{
     io::{IsTerminal, Write},
-    path::PathBuf,
+    path::{Path, PathBuf},
     time::Duration,
 };
 
@@ -32,17 +34,14 @@ use clap::{Args, Subcommand, ValueEnum};
 use hotmap_client::ClientConfig;
 use hyper::Method;
 use serde_json::{Value, json};
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use self::{
     connection::{Connection, Connector},
     process::Memory,
     report::{Machine, Report, Row, ServerFacts},
-    server::OwnServer,
+    server::{Node, OwnServer},
 };
-
-const NO_PROPAGATION: &str = "bench propagation is not available in this version: it needs a pod on a node of the \
-                              measured server; bench watch measures the way to the last watcher";
 
 /// Flags of `bench`, as typed.
 #[derive(Debug, Args)]
@@ -71,8 +70,10 @@ enum Output {
 
 #[derive(Debug, Subcommand)]
 enum Measurement {
-    /// From sending a change to its content in the volume of a pod. Needs a node.
-    Propagation,
+    /// From sending a change to reading it in the volume of a pod. Runs a node: needs root.
+    Propagation(propagation::PropagationArgs),
+    /// Start with many objects, until all of them can be listed; and the memory they take.
+    Start(start::StartArgs),
     /// Create and update ConfigMaps of 1 KiB: with one client, then with many.
     Writes(writes::WritesArgs),
     /// Get one ConfigMap, and list many, as they are and with gzip.
@@ -86,9 +87,7 @@ enum Measurement {
 /// # Errors
 /// A server that does not start or answer, and everything the measurement itself cannot do.
 pub(crate) async fn run(args: BenchArgs) -> anyhow::Result<()> {
-    if matches!(args.measurement, Measurement::Propagation) {
-        bail!(NO_PROPAGATION);
-    }
+    args.measurement.check(args.kubeconfig.is_some())?;
     raise_file_limit()?;
     let report = match &args.kubeconfig {
         Some(kubeconfig) => measure_cluster(&args, kubeconfig.clone()).await?,
@@ -106,33 +105,53 @@ pub(crate) async fn run(args: BenchArgs) -> anyhow::Result<()> {
 async fn measure_own_server(args: &BenchArgs) -> anyhow::Result<Report> {
     progress("starting a server");
     let parent = args.data_dir.clone().unwrap_or_else(std::env::temp_dir);
-    let mut server = interruptible(OwnServer::start(&parent)).await?;
-    let connector = Connector::new(&server.client_config()?).await?;
-    let start_to_list = interruptible(server.time_first_list(&connector)).await?;
-    let idle = interruptible(server.idle_memory()).await?;
-    let outcome = measure(args, &connector, Some(server.pid())).await;
-    let end = server.memory();
+    // From here on there is something to clean up: a signal must not end us in between.
+    let mut interrupt = Interrupt::listen()?;
+    let mut server = OwnServer::start(&parent, args.measurement.node()).await?;
+    let outcome = interrupt.or(on_own_server(args, &mut server)).await;
     let stopped = server.stop().await;
-    let rows = outcome?;
+    let cleaned = server.clean_up().await;
+    let (rows, facts) = outcome?;
     stopped?;
+    cleaned?;
     // The floors belong to a machine that does nothing else.
-    let data_dir = server.data_dir();
-    let floors = tokio::task::spawn_blocking(move || floor::measure(&data_dir)).await??;
-    let server = ServerFacts {
-        start_to_ready_ms: millis(server.start_to_ready()),
-        start_to_list_ms: millis(start_to_list),
-        idle,
-        end: end?,
-        binary_bytes: OwnServer::binary_bytes()?,
-    };
+    let floors = tokio::task::spawn_blocking(move || floor::measure(&parent)).await??;
     Ok(Report {
         measurement: args.measurement.name(),
         target: "own server".to_owned(),
         machine: Machine::this(),
         rows,
-        server: Some(server),
+        server: Some(facts),
         floors,
     })
+}
+
+async fn on_own_server(args: &BenchArgs, server: &mut OwnServer) -> anyhow::Result<(Vec<Row>, ServerFacts)> {
+    let connector = Connector::new(&server.client_config()?).await?;
+    let start_to_list = server.time_first_list(&connector).await?;
+    let start_to_ready = server.start_to_ready();
+    let idle = server.idle_memory().await?;
+    let rows = if let Measurement::Start(args) = &args.measurement {
+        start::measure(server, &connector, args).await?
+    } else {
+        let namespace = create_namespace(&connector.connect().await?).await?;
+        let data_dir = server.data_dir();
+        let bench = Bench {
+            connector: &connector,
+            namespace: &namespace,
+            server: Some((server.pid(), &data_dir)),
+        };
+        measure(args, &bench).await?
+    };
+    let facts = ServerFacts {
+        start_to_ready_ms: millis(start_to_ready),
+        start_to_list_ms: millis(start_to_list),
+        has_node: server.node() == Node::InProcess,
+        idle,
+        end: server.memory()?,
+        binary_bytes: OwnServer::binary_bytes()?,
+    };
+    Ok((rows, facts))
 }
 
 async fn measure_cluster(args: &BenchArgs, kubeconfig: PathBuf) -> anyhow::Result<Report> {
@@ -140,7 +159,7 @@ async fn measure_cluster(args: &BenchArgs, kubeconfig: PathBuf) -> anyhow::Resul
         tokio::task::spawn_blocking(move || ClientConfig::from_kubeconfig(&kubeconfig, None)).await??;
     let target = format!("{}:{}", config.server.host, config.server.port);
     let connector = Connector::new(&config).await?;
-    let rows = measure(args, &connector, None).await?;
+    let rows = measure_in_namespace(args, &connector).await?;
     let data_dir = args.data_dir.clone().unwrap_or_else(std::env::temp_dir);
     let floors = tokio::task::spawn_blocking(move || floor::measure(&data_dir)).await??;
     let measurement = args.measurement.name();
@@ -154,34 +173,34 @@ async fn measure_cluster(args: &BenchArgs, kubeconfig: PathBuf) -> anyhow::Resul
     })
 }
 
-/// Measures in a namespace of its own. On a server that stays the namespace goes again, whatever happens.
-async fn measure(args: &BenchArgs, connector: &Connector, pid: Option<u32>) -> anyhow::Result<Vec<Row>> {
+/// Measures in a namespace of its own, which goes again, whatever happens.
+async fn measure_in_namespace(args: &BenchArgs, connector: &Connector) -> anyhow::Result<Vec<Row>> {
+    let mut interrupt = Interrupt::listen()?;
     let namespace = create_namespace(&connector.connect().await?).await?;
     let bench = Bench {
         connector,
         namespace: &namespace,
-        pid,
+        server: None,
     };
-    let rows = interruptible(async {
-        match &args.measurement {
-            Measurement::Propagation => bail!(NO_PROPAGATION),
-            Measurement::Writes(args) => writes::measure(&bench, args).await,
-            Measurement::Reads(args) => reads::measure(&bench, args).await,
-            Measurement::Watch(args) => watch::measure(&bench, args).await,
-        }
-    })
-    .await;
-    if pid.is_none() {
-        progress("deleting what was created");
-        let deleted = delete_namespace(connector, &namespace).await;
-        let deleted = deleted.with_context(|| format!("cannot delete namespace {namespace}, do it by hand"));
-        return match (rows, deleted) {
-            (Ok(rows), deleted) => deleted.map(|()| rows),
-            (Err(error), Ok(())) => Err(error),
-            (Err(error), Err(also)) => Err(error.context(format!("{also:#}"))),
-        };
+    let rows = interrupt.or(measure(args, &bench)).await;
+    progress("deleting what was created");
+    let deleted = delete_namespace(connector, &namespace).await;
+    let deleted = deleted.with_context(|| format!("cannot delete namespace {namespace}, do it by hand"));
+    match (rows, deleted) {
+        (Ok(rows), deleted) => deleted.map(|()| rows),
+        (Err(error), Ok(())) => Err(error),
+        (Err(error), Err(also)) => Err(error.context(format!("{also:#}"))),
     }
-    rows
+}
+
+async fn measure(args: &BenchArgs, bench: &Bench<'_>) -> anyhow::Result<Vec<Row>> {
+    match &args.measurement {
+        Measurement::Propagation(args) => propagation::measure(bench, args).await,
+        Measurement::Start(_) => bail!("start is measured on a server of its own"),
+        Measurement::Writes(args) => writes::measure(bench, args).await,
+        Measurement::Reads(args) => reads::measure(bench, args).await,
+        Measurement::Watch(args) => watch::measure(bench, args).await,
+    }
 }
 
 async fn delete_namespace(connector: &Connector, namespace: &str) -> anyhow::Result<()> {
@@ -205,14 +224,28 @@ async fn create_namespace(connection: &Connection) -> anyhow::Result<String> {
     Ok(name.context("the created namespace has no name")?.to_owned())
 }
 
-/// Ends early, with an error, when somebody asks for it: there is something to clean up.
-async fn interruptible<T>(work: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
-    let mut terminate = signal(SignalKind::terminate()).context("cannot listen for signals")?;
-    let mut interrupt = signal(SignalKind::interrupt()).context("cannot listen for signals")?;
-    tokio::select! {
-        done = work => done,
-        _ = terminate.recv() => bail!("terminated"),
-        _ = interrupt.recv() => bail!("interrupted"),
+/// Somebody asks for an early end; there is something to clean up first.
+struct Interrupt {
+    terminate: Signal,
+    interrupt: Signal,
+}
+
+impl Interrupt {
+    fn listen() -> anyhow::Result<Self> {
+        let listen = |kind| signal(kind).context("cannot listen for signals");
+        Ok(Self {
+            terminate: listen(SignalKind::terminate())?,
+            interrupt: listen(SignalKind::interrupt())?,
+        })
+    }
+
+    /// The work's end, or an error when a signal came first.
+    async fn or<T>(&mut self, work: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
+        tokio::select! {
+            done = work => done,
+            _ = self.terminate.recv() => bail!("terminated"),
+            _ = self.interrupt.recv() => bail!("interrupted"),
+        }
     }
 }
 
@@ -220,8 +253,8 @@ async fn interruptible<T>(work: impl Future<Output = anyhow::Result<T>>) -> anyh
 struct Bench<'a> {
     connector: &'a Connector,
     namespace: &'a str,
-    /// The server's process, when it is ours.
-    pid: Option<u32>,
+    /// The server's process and data directory, when it is ours.
+    server: Option<(u32, &'a Path)>,
 }
 
 impl Bench<'_> {
@@ -238,8 +271,8 @@ impl Bench<'_> {
     }
 
     fn cpu_time(&self) -> anyhow::Result<Option<Duration>> {
-        self.pid
-            .map(process::cpu_time)
+        self.server
+            .map(|(pid, _)| process::cpu_time(pid))
             .transpose()
             .context("cannot read the server's CPU time")
     }
@@ -253,8 +286,8 @@ impl Bench<'_> {
     }
 
     fn memory(&self) -> anyhow::Result<Option<Memory>> {
-        self.pid
-            .map(process::memory)
+        self.server
+            .map(|(pid, _)| process::memory(pid))
             .transpose()
             .context("cannot read the server's memory")
     }
@@ -275,9 +308,38 @@ fn config_map(name: &str, fill: usize) -> Bytes {
 }
 
 impl Measurement {
+    /// What cannot be measured as asked for, before anything is started.
+    fn check(&self, on_cluster: bool) -> anyhow::Result<()> {
+        match self {
+            Self::Propagation(_) if on_cluster => bail!(
+                "bench propagation reads the volume from this machine, where it knows only the node that it starts \
+                 itself: run it without --kubeconfig, as root"
+            ),
+            Self::Propagation(_) | Self::Start(start::StartArgs { with_node: true, .. })
+                if !rustix::process::geteuid().is_root() =>
+            {
+                bail!("a node needs root; bench watch measures the way to a watcher without one")
+            }
+            Self::Start(_) if on_cluster => {
+                bail!("bench start stops and starts its server: run it without --kubeconfig")
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// What the own server must have.
+    fn node(&self) -> Node {
+        match self {
+            Self::Propagation(_) => Node::InProcess,
+            Self::Start(args) => args.node(),
+            Self::Writes(_) | Self::Reads(_) | Self::Watch(_) => Node::Absent,
+        }
+    }
+
     fn name(&self) -> &'static str {
         match self {
-            Self::Propagation => "propagation",
+            Self::Propagation(_) => "propagation",
+            Self::Start(_) => "start",
             Self::Writes(_) => "writes",
             Self::Reads(_) => "reads",
             Self::Watch(_) => "watch",

@@ -95,8 +95,10 @@ impl Row {
 pub(super) struct ServerFacts {
     /// From starting the process to its ready line.
     pub(super) start_to_ready_ms: f64,
-    /// From starting the process to a complete list of ConfigMaps over a new connection.
+    /// From starting the process to a complete list of ConfigMaps over a new connection, and a ready node if it has one.
     pub(super) start_to_list_ms: f64,
+    /// A node runs in the server's process.
+    pub(super) has_node: bool,
     /// After start, before any load.
     pub(super) idle: Memory,
     /// At the end of the run.
@@ -163,8 +165,10 @@ impl fmt::Display for Report {
         writeln!(f, "server, at the end: {}", memory(&server.end))?;
         writeln!(
             f,
-            "start to ready: {:.0} ms; to a complete list: {:.0} ms",
-            server.start_to_ready_ms, server.start_to_list_ms
+            "start to ready: {:.0} ms; to a complete list{}: {:.0} ms",
+            server.start_to_ready_ms,
+            if server.has_node { " and a ready node" } else { "" },
+            server.start_to_list_ms
         )?;
         writeln!(f, "binary: {}", size(server.binary_bytes))
     }

@@ -14,30 +14,52 @@ use bytes::Bytes;
 use hotmap_client::ClientConfig;
 use hyper::Method;
 use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
 use tempfile::TempDir;
 use tokio::{
     io::{AsyncBufReadExt, BufReader, Lines},
     process::{Child, ChildStdout, Command},
-    time::timeout,
+    time::{sleep, timeout},
 };
 use tokio_util::task::AbortOnDropHandle;
 
-use super::{connection::Connector, process, process::Memory};
+use super::{
+    connection::{Connection, Connector},
+    process,
+    process::Memory,
+};
 
 /// The line on standard output that says the server serves contains this word.
 const READY_WORD: &str = "ready";
 const START_TIMEOUT: Duration = Duration::from_secs(30);
 const STOP_TIMEOUT: Duration = Duration::from_secs(10);
+/// Between two looks at the node while it starts.
+const NODE_POLL: Duration = Duration::from_millis(2);
+const NODE_NAME: &str = "hotmap-bench";
 /// After the first list, until memory is called idle.
 const SETTLE: Duration = Duration::from_secs(1);
 /// So much of the server's log goes into an error.
 const LOG_TAIL_LINES: usize = 10;
 
-/// A running server and its temporary directory; both go with this value.
+/// What runs beside the API.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Node {
+    /// Nothing: works without root.
+    Absent,
+    /// A node in the server's process; it leaves kernel objects behind that [`OwnServer::clean_up`] removes.
+    InProcess,
+}
+
+/// A server and its temporary directory.
 pub(super) struct OwnServer {
+    directory: TempDir,
+    node: Node,
+    running: Running,
+}
+
+struct Running {
     child: Child,
     pid: u32,
-    directory: TempDir,
     started: Instant,
     start_to_ready: Duration,
     /// Reads on after the ready line, so that the server never waits for us.
@@ -46,58 +68,43 @@ pub(super) struct OwnServer {
 
 impl OwnServer {
     /// Starts a server below `parent` and waits until it says that it is ready.
-    pub(super) async fn start(parent: &Path) -> anyhow::Result<Self> {
+    pub(super) async fn start(parent: &Path, node: Node) -> anyhow::Result<Self> {
         let directory = tempfile::Builder::new()
             .prefix("hotmap-bench-")
             .tempdir_in(parent);
         let directory =
             directory.with_context(|| format!("cannot make a directory in {}", parent.display()))?;
-        let log = File::create(log_path(directory.path())).context("cannot make the server's log")?;
-        let mut command = Command::new(std::env::current_exe().context("cannot find this binary")?);
-        command
-            .args(["up", "--no-node", "--listen", "127.0.0.1:0", "--data-dir"])
-            .arg(data_dir(directory.path()));
-        command.arg("--kubeconfig").arg(kubeconfig(directory.path()));
-        // What the user has set for `up` is not meant for this one.
-        std::env::vars_os()
-            .map(|(name, _)| name)
-            .filter(is_own_variable)
-            .for_each(|name| {
-                command.env_remove(name);
-            });
-        command
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(log)
-            .kill_on_drop(true);
-        let started = Instant::now();
-        let mut child = command.spawn().context("cannot start this binary again")?;
-        let output = child.stdout.take().expect("standard output is a pipe");
-        let pid = child.id().expect("nobody has waited for the child");
-        let mut lines = BufReader::new(output).lines();
-        let ready = timeout(START_TIMEOUT, wait_for_ready(&mut lines)).await;
-        let start_to_ready = started.elapsed();
-        if let Err(error) = ready.context("it was not ready in time").flatten() {
-            return Err(error.context(format!(
-                "the server did not start:\n{}",
-                log_tail(directory.path())
-            )));
+        match Running::start(directory.path(), node).await {
+            Ok(running) => Ok(Self {
+                directory,
+                node,
+                running,
+            }),
+            Err(error) => match purge(directory.path(), node).await {
+                Ok(()) => Err(error),
+                Err(also) => Err(error.context(format!("{also:#}"))),
+            },
         }
-        let drain = AbortOnDropHandle::new(tokio::spawn(async move {
-            while let Ok(Some(_)) = lines.next_line().await {}
-        }));
-        Ok(Self {
-            child,
-            pid,
-            directory,
-            started,
-            start_to_ready,
-            _drain: drain,
-        })
+    }
+
+    /// Stops the server and starts it again on what it has stored.
+    pub(super) async fn restart(&mut self) -> anyhow::Result<()> {
+        self.stop().await?;
+        self.running = Running::start(self.directory.path(), self.node).await?;
+        Ok(())
+    }
+
+    /// Removes the pods and kernel objects of a stopped server's node; its directory goes with the value.
+    pub(super) async fn clean_up(&self) -> anyhow::Result<()> {
+        purge(self.directory.path(), self.node).await
+    }
+
+    pub(super) fn node(&self) -> Node {
+        self.node
     }
 
     pub(super) fn pid(&self) -> u32 {
-        self.pid
+        self.running.pid
     }
 
     pub(super) fn data_dir(&self) -> PathBuf {
@@ -105,7 +112,7 @@ impl OwnServer {
     }
 
     pub(super) fn start_to_ready(&self) -> Duration {
-        self.start_to_ready
+        self.running.start_to_ready
     }
 
     pub(super) fn client_config(&self) -> anyhow::Result<ClientConfig> {
@@ -113,14 +120,20 @@ impl OwnServer {
             .context("cannot read the server's kubeconfig")
     }
 
-    /// Lists all ConfigMaps over a new connection; the time since the process was started.
+    /// Lists all ConfigMaps over a new connection, and waits until the node is ready if there is one; the time since the
+    /// process was started.
     pub(super) async fn time_first_list(&self, connector: &Connector) -> anyhow::Result<Duration> {
-        connector
-            .connect()
-            .await?
+        let connection = connector.connect().await?;
+        connection
             .exchange(Method::GET, "/api/v1/configmaps", Bytes::new())
             .await?;
-        Ok(self.started.elapsed())
+        while self.node == Node::InProcess && !has_ready_node(&connection).await? {
+            if self.running.started.elapsed() > START_TIMEOUT {
+                bail!("the node was not ready in time");
+            }
+            sleep(NODE_POLL).await;
+        }
+        Ok(self.running.started.elapsed())
     }
 
     /// Memory after a moment of rest.
@@ -130,7 +143,7 @@ impl OwnServer {
     }
 
     pub(super) fn memory(&self) -> anyhow::Result<Memory> {
-        process::memory(self.pid).context("cannot read the server's memory")
+        process::memory(self.running.pid).context("cannot read the server's memory")
     }
 
     pub(super) fn binary_bytes() -> anyhow::Result<u64> {
@@ -139,11 +152,12 @@ impl OwnServer {
 
     /// Asks the server to stop, and makes it stop if it does not.
     pub(super) async fn stop(&mut self) -> anyhow::Result<()> {
-        let pid = i32::try_from(self.pid)
+        let pid = i32::try_from(self.running.pid)
             .ok()
             .and_then(Pid::from_raw)
             .expect("the kernel gave this id");
         if self
+            .running
             .child
             .try_wait()
             .context("cannot ask for the server's state")?
@@ -155,8 +169,12 @@ impl OwnServer {
             );
         }
         kill_process(pid, Signal::TERM).context("cannot stop the server")?;
-        if timeout(STOP_TIMEOUT, self.child.wait()).await.is_err() {
-            self.child.kill().await.context("cannot kill the server")?;
+        if timeout(STOP_TIMEOUT, self.running.child.wait()).await.is_err() {
+            self.running
+                .child
+                .kill()
+                .await
+                .context("cannot kill the server")?;
             bail!(
                 "the server did not stop within {} s and was killed",
                 STOP_TIMEOUT.as_secs()
@@ -164,6 +182,92 @@ impl OwnServer {
         }
         Ok(())
     }
+}
+
+impl Running {
+    async fn start(directory: &Path, node: Node) -> anyhow::Result<Self> {
+        let log = File::create(log_path(directory)).context("cannot make the server's log")?;
+        let mut command = own_binary()?;
+        command
+            .args(["up", "--listen", "127.0.0.1:0", "--data-dir"])
+            .arg(data_dir(directory));
+        command.arg("--kubeconfig").arg(kubeconfig(directory));
+        match node {
+            Node::Absent => command.arg("--no-node"),
+            Node::InProcess => command.args(["--node-name", NODE_NAME]),
+        };
+        command
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(log)
+            // A terminal's interrupt is ours to handle: the server is stopped in order.
+            .process_group(0)
+            .kill_on_drop(true);
+        let started = Instant::now();
+        let mut child = command.spawn().context("cannot start this binary again")?;
+        let output = child.stdout.take().expect("standard output is a pipe");
+        let pid = child.id().expect("nobody has waited for the child");
+        let mut lines = BufReader::new(output).lines();
+        let ready = timeout(START_TIMEOUT, wait_for_ready(&mut lines)).await;
+        let start_to_ready = started.elapsed();
+        if let Err(error) = ready.context("it was not ready in time").flatten() {
+            // Its lock must be free for whoever cleans up.
+            child.kill().await.context("cannot kill the server")?;
+            return Err(error.context(format!("the server did not start:\n{}", log_tail(directory))));
+        }
+        let drain = AbortOnDropHandle::new(tokio::spawn(async move {
+            while let Ok(Some(_)) = lines.next_line().await {}
+        }));
+        Ok(Self {
+            child,
+            pid,
+            started,
+            start_to_ready,
+            _drain: drain,
+        })
+    }
+}
+
+/// This binary again. What the user has set for `up` is not meant for it.
+fn own_binary() -> anyhow::Result<Command> {
+    let mut command = Command::new(std::env::current_exe().context("cannot find this binary")?);
+    std::env::vars_os()
+        .map(|(name, _)| name)
+        .filter(is_own_variable)
+        .for_each(|name| {
+            command.env_remove(name);
+        });
+    Ok(command)
+}
+
+async fn purge(directory: &Path, node: Node) -> anyhow::Result<()> {
+    if node == Node::Absent || !data_dir(directory).exists() {
+        return Ok(());
+    }
+    let mut command = own_binary()?;
+    command
+        .args(["down", "--purge", "--data-dir"])
+        .arg(data_dir(directory));
+    let ended = command.output().await.context("cannot run down --purge")?;
+    if !ended.status.success() {
+        bail!(
+            "down --purge of {} failed: {}",
+            data_dir(directory).display(),
+            String::from_utf8_lossy(&ended.stderr).trim()
+        );
+    }
+    Ok(())
+}
+
+async fn has_ready_node(connection: &Connection) -> anyhow::Result<bool> {
+    let path = format!("/api/v1/nodes/{NODE_NAME}");
+    let node = connection.exchange(Method::GET, &path, Bytes::new()).await?;
+    let node: Value = serde_json::from_slice(&node).context("cannot read the node")?;
+    let conditions = node.pointer("/status/conditions").and_then(Value::as_array);
+    Ok(conditions
+        .into_iter()
+        .flatten()
+        .any(|condition| condition["type"] == "Ready" && condition["status"] == "True"))
 }
 
 async fn wait_for_ready(lines: &mut Lines<BufReader<ChildStdout>>) -> anyhow::Result<()> {
