@@ -10,8 +10,8 @@ pub(super) fn allow(wanted: &Attributes) -> bool {
         ("update", "namespaces/finalize") | ("update" | "patch", "namespaces/status") => true,
         ("create" | "patch" | "update", "events" | "events.k8s.io/events") => true,
         ("create" | "get" | "update" | "patch", "serviceaccounts") => true,
-        // A deleted namespace is emptied kind by kind, whatever the kinds are.
-        ("delete" | "deletecollection" | "list", what) => {
+        // A deleted namespace is emptied kind by kind, whatever the kinds are, and followed until it is empty.
+        ("delete" | "deletecollection" | "list" | "watch", what) => {
             wanted.subresource.is_empty() && what != "namespaces"
         }
         _ => false,
