@@ -217,6 +217,7 @@ impl Front {
         };
         let is_known = health::endpoint(trimmed).is_some()
             || self.discovery.holds(trimmed)
+            || trimmed == "/openapi/v2"
             || trimmed.starts_with("/openapi/v3")
             || matches!(trimmed, "/version" | "/metrics");
         if !is_known {

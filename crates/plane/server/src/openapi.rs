@@ -1,9 +1,10 @@
-//! `/openapi/v3`: an index, and one document per group and version, made when first asked for.
+//! `/openapi/v3`: an index, and one document per group and version, made when first asked for. `/openapi/v2`: see `v2`.
 //!
 //! Enough for kubectl's validation, explain and apply: schemas from the tables, and per kind the operations with their
 //! parameters and body types. JSON only. Answers follow `kube-openapi/pkg/handler3`, Kubernetes 1.36.
 
 mod paths;
+mod v2;
 
 use std::{collections::BTreeMap, fmt::Write};
 
@@ -54,7 +55,7 @@ impl OpenApi {
         }
     }
 
-    /// The answer to a path below `/openapi/v3`; `None` where there is no document.
+    /// The answer to `/openapi/v2` and to paths below `/openapi/v3`; `None` where there is no document.
     ///
     /// # Errors
     ///
@@ -66,6 +67,9 @@ impl OpenApi {
         headers: &HeaderMap,
         accept: &Accept,
     ) -> Result<Option<Answer>, Status> {
+        if path == v2::PATH {
+            return v2::answer(accept).map(Some);
+        }
         let takes_json = |accept: &Accept| {
             accept
                 .clauses()
