@@ -146,14 +146,14 @@ fn refused(error: PatchError) -> Status {
     let message = error.to_string();
     match (error.http_code(), &error) {
         (413, _) => Status::new(413, "RequestEntityTooLarge", message),
-        // Upstream's generic answer of this code, with the cause in its details.
+        // Upstream's generic sentence of this code; beside it what failed, in a form that kubectl prints.
         (422, PatchError::OperationFailed { .. }) => {
             let text = "the server rejected our request due to an error in our request";
             let mut status = Status::new(422, "Invalid", text);
             let cause = hotmap_object::StatusCause {
-                reason: "UnexpectedServerResponse".to_owned(),
+                reason: "FieldValueInvalid".to_owned(),
                 message,
-                field: String::new(),
+                field: "patch".to_owned(),
             };
             status.details.get_or_insert_default().causes.push(cause);
             status
