@@ -66,13 +66,11 @@ impl Objects {
                 &STATUS,
                 negotiated.media,
             )?;
-            return Ok(Answer::new(
-                code,
-                negotiated.media.content_type(),
-                Body::Full(body),
-            ));
+            let answer = Answer::new(code, negotiated.media.content_type(), Body::Full(body));
+            return Ok(answer.with_warnings(collector_warnings(&options)));
         }
-        self.answer(&target, negotiated, include, code, &written.document)
+        let answer = self.answer(&target, negotiated, include, code, &written.document)?;
+        Ok(answer.with_warnings(collector_warnings(&options)))
     }
 
     /// Deletes what the list options select, one after the other, and answers with what was selected.
@@ -299,16 +297,25 @@ fn bump_generation_if_counted(object: &mut Object) {
     }
 }
 
-/// The finalizers that the garbage collector acts on, as the options want them.
+/// What to say to who wants something of the garbage collector, which does not exist yet.
+fn collector_warnings(options: &DeleteOptions) -> Vec<String> {
+    let wanted = match (options.orphan_dependents, options.propagation_policy.as_deref()) {
+        (Some(true), _) | (None, Some("Orphan")) => "dependents stay, and keep their ownerReferences",
+        (None, Some("Foreground")) => "the object goes at once, and its dependents stay",
+        _ => return Vec::new(),
+    };
+    vec![format!("nothing collects dependents yet: {wanted}")]
+}
+
+/// The finalizers that a garbage collector acts on, as the options want them. There is none yet: one that the options
+/// ask for would hold the object for ever, so it is left out, and only those stay that somebody set by hand.
 fn set_collector_finalizers(object: &mut Object, options: &DeleteOptions) {
     let held: Vec<String> = metadata::finalizers(metadata::of(object))
         .into_iter()
         .map(str::to_owned)
         .collect();
     let wanted = match (options.orphan_dependents, options.propagation_policy.as_deref()) {
-        (Some(true), _) | (None, Some("Orphan")) => Some(ORPHAN),
-        (None, Some("Foreground")) => Some(FOREGROUND),
-        (Some(false), _) | (None, Some(_)) => None,
+        (Some(_), _) | (None, Some(_)) => None,
         (None, None) => [ORPHAN, FOREGROUND]
             .into_iter()
             .find(|one| held.iter().any(|held| held == one)),

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{NOW, Server, config_map, full, labelled, names, revision};
+use super::{NOW, Server, config_map, labelled, names, revision};
 
 #[tokio::test]
 async fn a_delete_answers_with_a_status_that_carries_the_uid() {
@@ -130,27 +130,34 @@ async fn finalizers_hold_an_object_until_the_last_one_goes() {
 }
 
 #[tokio::test]
-async fn foreground_and_orphan_leave_it_to_the_garbage_collector() {
+async fn without_a_garbage_collector_nothing_waits_for_it() {
     let server = Server::start().await;
-    for (name, options, finalizer, code) in [
+    for (name, options, warning) in [
         (
             "a",
             json!({"propagationPolicy": "Foreground"}),
-            "foregroundDeletion",
-            200,
+            Some("nothing collects dependents yet: the object goes at once, and its dependents stay"),
         ),
-        ("b", json!({"propagationPolicy": "Orphan"}), "orphan", 200),
-        ("c", json!({"orphanDependents": true}), "orphan", 200),
+        (
+            "b",
+            json!({"propagationPolicy": "Orphan"}),
+            Some("nothing collects dependents yet: dependents stay, and keep their ownerReferences"),
+        ),
+        (
+            "c",
+            json!({"orphanDependents": true}),
+            Some("nothing collects dependents yet: dependents stay, and keep their ownerReferences"),
+        ),
+        ("d", json!({"propagationPolicy": "Background"}), None),
+        ("e", json!({}), None),
     ] {
         server.config_map(name, "1").await;
-        let (answered, held) = server
-            .send(&format!("delete default/configmaps/{name}"), options)
-            .await;
-        assert_eq!(
-            (answered, &held["metadata"]["finalizers"]),
-            (code, &json!([finalizer])),
-            "{name}"
-        );
+        let call = format!("delete default/configmaps/{name}");
+        let body = options.to_string().into_bytes();
+        let answer = server.answer(&call, body).await.expect("is deleted");
+        assert_eq!(answer.warnings.first().map(String::as_str), warning, "{name}");
+        let get = format!("get default/configmaps/{name}");
+        assert_eq!(server.refused(&get, Value::Null).await.0, 404, "{name}");
     }
 }
 
@@ -336,7 +343,10 @@ async fn a_delete_in_protobuf_is_understood() {
     let options =
         hotmap_schema::encode_object(kind, &json!({"propagationPolicy": "Orphan"})).expect("encodes");
     let call = "delete default/configmaps/a?contentType=application/vnd.kubernetes.protobuf";
-    let held: Value =
-        serde_json::from_slice(&full(server.answer(call, options).await.expect("is held"))).expect("JSON");
-    assert_eq!(held["metadata"]["finalizers"], json!(["orphan"]));
+    let answer = server.answer(call, options).await.expect("is deleted");
+    assert!(
+        answer.warnings[0].contains("dependents stay"),
+        "{:?}",
+        answer.warnings
+    );
 }
