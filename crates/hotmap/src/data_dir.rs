@@ -45,6 +45,10 @@ pub(crate) enum DataDirError {
     NoHome,
     #[error("{} holds {content:?}, not an instance id of eight hex digits; restore it, or start from an empty --data-dir", .path.display())]
     DamagedId { path: PathBuf, content: String },
+    #[error("{} is not a data directory of hotmap: it holds {found:?} and no instance id; name another with --data-dir", .path.display())]
+    Foreign { path: PathBuf, found: String },
+    #[error("{} is not a data directory of hotmap: it holds no instance id", .path.display())]
+    NoInstance { path: PathBuf },
     #[error("there is no data directory {}; name the one that `up` was given with --data-dir", .path.display())]
     Missing { path: PathBuf },
 }
@@ -95,6 +99,9 @@ impl DataDir {
             source,
         };
         let path = path.canonicalize().map_err(unusable)?;
+        if let Some(found) = foreign(&path).map_err(unusable)? {
+            return Err(DataDirError::Foreign { path, found });
+        }
         let lock = take_lock(&path)?;
         // A directory that was there before us may be readable by others; it will hold keys.
         fs::set_permissions(&path, fs::Permissions::from_mode(DATA_DIR_MODE)).map_err(unusable)?;
@@ -118,6 +125,26 @@ impl DataDir {
     pub(crate) fn join(&self, name: &str) -> PathBuf {
         self.path.join(name)
     }
+}
+
+/// What a directory may hold that is about to become a data directory: what a start leaves that was cut off, the table of
+/// images that somebody has laid ready, and what a file system of its own brings.
+const HELD_BEFORE_ID: [&str; 3] = ["lock", "host-images.yaml", "lost+found"];
+/// Names of files that were being written begin with this.
+const STAGED_PREFIX: &str = ".tmp";
+
+/// Something in a directory that is not ours: nobody's home becomes a data directory, and goes with `--purge`, by a slip.
+fn foreign(path: &Path) -> io::Result<Option<String>> {
+    if path.join("id").exists() {
+        return Ok(None);
+    }
+    for entry in fs::read_dir(path)? {
+        let name = entry?.file_name().to_string_lossy().into_owned();
+        if !HELD_BEFORE_ID.contains(&name.as_str()) && !name.starts_with(STAGED_PREFIX) {
+            return Ok(Some(name));
+        }
+    }
+    Ok(None)
 }
 
 fn take_lock(path: &Path) -> Result<fs::File, DataDirError> {
@@ -217,6 +244,19 @@ mod tests {
         let id = first.id().to_owned();
         drop(first);
         assert_eq!(DataDir::open(&path).expect("free again").id(), id);
+    }
+
+    #[test]
+    fn somebody_elses_directory_is_left_alone() {
+        let parent = tempfile::tempdir().expect("temporary directory");
+        fs::write(parent.path().join("host-images.yaml"), "").expect("writable");
+        drop(DataDir::open(parent.path()).expect("laid ready"));
+        fs::remove_file(parent.path().join("id")).expect("removable");
+        fs::write(parent.path().join("thesis.tex"), "").expect("writable");
+        let before = fs::metadata(parent.path()).expect("there").permissions();
+        let refused = DataDir::open(parent.path()).expect_err("foreign");
+        assert!(refused.to_string().contains("thesis.tex"), "{refused}");
+        assert_eq!(fs::metadata(parent.path()).expect("there").permissions(), before);
     }
 
     #[test]

@@ -22,6 +22,9 @@ impl DownConfig {
         if !data_dir.is_dir() {
             return Err(DataDirError::Missing { path: data_dir });
         }
+        if !data_dir.join("id").is_file() {
+            return Err(DataDirError::NoInstance { path: data_dir });
+        }
         Ok(Self {
             data_dir,
             purge: args.purge,

@@ -12,9 +12,10 @@ use std::{
     time::Instant,
 };
 
-use anyhow::Context;
+use anyhow::{Context, anyhow, bail};
+use hotmap_client::Client;
 use hotmap_server::credentials::Identity;
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use config::Home;
 pub(crate) use config::UpConfig;
@@ -49,12 +50,12 @@ pub(crate) async fn run(config: UpConfig) -> anyhow::Result<ExitCode> {
 async fn stay_up(config: &UpConfig, data_dir: &DataDir, kubeconfig: &Path) -> anyhow::Result<ExitCode> {
     let begun = Instant::now();
     // Before anything is started: a signal from here on is a clean stop.
-    let mut interrupt = signal(SignalKind::interrupt())?;
-    let mut terminate = signal(SignalKind::terminate())?;
-    let mut plane = Plane::start(config, data_dir).await?;
-    plane.write_kubeconfig(kubeconfig).await?;
-    let admin = plane.client(Identity::Admin).await?;
-    let applied = manifests::apply(&admin, &config.manifests).await;
+    let mut signals = StopSignals::listen()?;
+    let started = tokio::select! {
+        started = start(config, data_dir, kubeconfig) => started,
+        _ = signals.next() => bail!("stopped before it was ready"),
+    };
+    let (mut plane, admin) = started?;
     println!(
         "hotmap {} is ready after {} ms",
         crate::version::OWN,
@@ -70,31 +71,76 @@ async fn stay_up(config: &UpConfig, data_dir: &DataDir, kubeconfig: &Path) -> an
     println!();
     println!("  export KUBECONFIG={}", absolute(kubeconfig).display());
     println!("  kubectl get configmaps --all-namespaces");
-    for line in applied? {
-        println!("{line}");
-    }
-    tokio::select! {
-        _ = interrupt.recv() => {}
-        _ = terminate.recv() => {}
-        ended = plane.failed() => return Err(ended),
-    }
-    let farewell = plane.stop().await?;
-    println!("{farewell}");
+    let work = async {
+        for line in manifests::apply(&admin, &config.manifests).await? {
+            println!("{line}");
+        }
+        Err(plane.failed().await)
+    };
+    let ended = tokio::select! {
+        ended = work => ended,
+        _ = signals.next() => Ok(()),
+    };
+    let farewell = tokio::select! {
+        farewell = plane.stop() => farewell,
+        _ = signals.next() => Err(anyhow!("asked to stop twice: not everything was stopped in order")),
+    };
+    // Why it stopped says more than how.
+    ended?;
+    println!("{}", farewell?);
     Ok(ExitCode::SUCCESS)
 }
 
-async fn run_beside(config: &UpConfig, data_dir: &DataDir, command: &[String]) -> anyhow::Result<u8> {
-    let mut plane = Plane::start(config, data_dir).await?;
-    let kubeconfig = data_dir.join("admin.kubeconfig");
-    plane.write_kubeconfig(&kubeconfig).await?;
+async fn start(config: &UpConfig, data_dir: &DataDir, kubeconfig: &Path) -> anyhow::Result<(Plane, Client)> {
+    let plane = Plane::start(config, data_dir).await?;
+    plane.write_kubeconfig(kubeconfig).await?;
     let admin = plane.client(Identity::Admin).await?;
-    manifests::apply(&admin, &config.manifests).await?;
-    let code = tokio::select! {
-        code = command::run(command, &kubeconfig) => code?,
-        ended = plane.failed() => return Err(ended),
+    Ok((plane, admin))
+}
+
+async fn run_beside(config: &UpConfig, data_dir: &DataDir, command: &[String]) -> anyhow::Result<u8> {
+    // From here on no signal ends us with files left behind; the start is short, so it is waited for.
+    let mut signals = StopSignals::listen()?;
+    let kubeconfig = data_dir.join("admin.kubeconfig");
+    let (mut plane, admin) = start(config, data_dir, &kubeconfig).await?;
+    let work = async {
+        tokio::select! {
+            applied = manifests::apply(&admin, &config.manifests) => applied.map(drop)?,
+            code = signals.next() => return Ok(code),
+        }
+        // Signals are the command's from now on.
+        tokio::select! {
+            code = command::run(command, &kubeconfig) => Ok(code?),
+            ended = plane.failed() => Err(ended),
+        }
     };
-    plane.stop().await?;
-    Ok(code)
+    let code = work.await;
+    let stopped = plane.stop().await;
+    let code = code?;
+    stopped.map(|_| code)
+}
+
+/// Signals that ask for an end.
+struct StopSignals {
+    interrupt: Signal,
+    terminate: Signal,
+}
+
+impl StopSignals {
+    fn listen() -> std::io::Result<Self> {
+        Ok(Self {
+            interrupt: signal(SignalKind::interrupt())?,
+            terminate: signal(SignalKind::terminate())?,
+        })
+    }
+
+    /// The next one, as the exit code that a shell makes of it.
+    async fn next(&mut self) -> u8 {
+        tokio::select! {
+            _ = self.interrupt.recv() => 130,
+            _ = self.terminate.recv() => 143,
+        }
+    }
 }
 
 fn absolute(path: &Path) -> PathBuf {

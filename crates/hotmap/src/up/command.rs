@@ -26,6 +26,8 @@ pub(crate) async fn run(command: &[String], kubeconfig: &Path) -> io::Result<u8>
     let mut child = match Command::new(program)
         .args(arguments)
         .env("KUBECONFIG", kubeconfig)
+        // Without the server it has nothing to run beside.
+        .kill_on_drop(true)
         .spawn()
     {
         Ok(child) => child,

@@ -15,7 +15,7 @@ use jiff::Timestamp;
 use tokio::{
     net::TcpListener,
     sync::{oneshot, watch},
-    task::{JoinHandle, JoinSet, spawn_blocking},
+    task::{JoinError, JoinHandle, JoinSet, spawn_blocking},
 };
 
 use super::{
@@ -29,7 +29,8 @@ pub(super) struct Plane {
     url: String,
     credentials: Credentials,
     store: Arc<Embedded>,
-    server: JoinHandle<anyhow::Result<()>>,
+    /// `None` once it has ended on its own.
+    server: Option<JoinHandle<anyhow::Result<()>>>,
     stop_server: watch::Sender<bool>,
     /// Controllers and node: they end before the server does.
     clients: JoinSet<anyhow::Result<()>>,
@@ -79,7 +80,7 @@ impl Plane {
             url,
             credentials,
             store,
-            server,
+            server: Some(server),
             stop_server,
             clients: JoinSet::new(),
             stop_clients,
@@ -156,10 +157,19 @@ impl Plane {
 
     /// Ends only when a part of the instance has ended on its own.
     pub(super) async fn failed(&mut self) -> anyhow::Error {
+        let server = async {
+            match &mut self.server {
+                Some(server) => server.await,
+                None => std::future::pending().await,
+            }
+        };
         let ended = tokio::select! {
-            ended = &mut self.server => ended.map_err(anyhow::Error::from).flatten().context("the API server ended"),
+            ended = server => {
+                self.server = None;
+                ended.map_err(anyhow::Error::from).flatten().context("the API server ended")
+            }
             Some(ended) = self.clients.join_next() => {
-                ended.map_err(anyhow::Error::from).flatten().context("a controller ended")
+                ended.map_err(anyhow::Error::from).flatten().context("the node or a controller ended")
             }
         };
         ended
@@ -167,16 +177,27 @@ impl Plane {
             .unwrap_or_else(|| anyhow!("a part of the instance ended without being asked to"))
     }
 
-    /// Stops everything and returns the last line for the user.
+    /// Stops everything, also what is left after a part has ended, and returns the last line for the user.
     pub(super) async fn stop(mut self) -> anyhow::Result<String> {
+        let mut broken = None;
+        let mut note = |ended: Result<anyhow::Result<()>, JoinError>| {
+            if let Err(error) = ended.map_err(anyhow::Error::from).flatten() {
+                broken.get_or_insert(error);
+            }
+        };
         self.stop_clients.send_replace(true);
         while let Some(ended) = self.clients.join_next().await {
-            ended??;
+            note(ended);
         }
         self.stop_server.send_replace(true);
-        self.server.await??;
+        if let Some(server) = self.server {
+            note(server.await);
+        }
         let store = self.store;
         spawn_blocking(move || store.close()).await?;
+        if let Some(error) = broken {
+            return Err(error);
+        }
         Ok(match self.pods.map(|pods| pods.running_pods()) {
             None | Some(0) => "hotmap has stopped; no pods are running".to_owned(),
             Some(1) => "hotmap has stopped; 1 pod goes on running: `hotmap down` stops it".to_owned(),
