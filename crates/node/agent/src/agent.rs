@@ -103,6 +103,12 @@ pub struct Agent {
     known: Arc<Mutex<BTreeMap<String, Arc<Pod>>>>,
 }
 
+impl Drop for Agent {
+    fn drop(&mut self) {
+        self.shared.objects.end();
+    }
+}
+
 impl Agent {
     /// Attaches to the pods that run, prepares the volumes, registers the node. Pods are followed by [`Agent::run`].
     ///

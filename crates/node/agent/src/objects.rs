@@ -81,6 +81,13 @@ impl ObjectCache {
         }
     }
 
+    /// Lets go of everything: the node ends.
+    pub(crate) fn end(&self) {
+        // Dropped after the lock: each drop ends a watch.
+        let followed = std::mem::take(&mut *self.followed.lock());
+        drop(followed);
+    }
+
     /// What is known of an object now; one that nobody follows is unknown.
     pub(crate) fn get(&self, reference: &ObjectRef) -> Known {
         self.followed

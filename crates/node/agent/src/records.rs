@@ -205,7 +205,7 @@ impl ContainerRecord {
 /// was started before and how that ended.
 ///
 /// A container that the API saw running and the runtime does not know is gone with the last boot.
-pub(crate) fn recover(pod: &Pod, sandbox: Option<&Sandbox>) -> Records {
+pub(crate) fn recover(pod: &Pod, sandbox: Option<&Sandbox>, now: Timestamp) -> Records {
     let record = |container: &Container| {
         let mut record = ContainerRecord::default();
         let attempts = sandbox.iter().flat_map(|sandbox| &sandbox.containers);
@@ -214,7 +214,7 @@ pub(crate) fn recover(pod: &Pod, sandbox: Option<&Sandbox>) -> Records {
         for one in attempts {
             record.adopt(one);
         }
-        let told = from_api(pod, &container.name);
+        let told = from_api(pod, &container.name, now);
         if told.attempt > record.attempt {
             // An attempt whose program could not be executed is in the API alone.
             return (container.name.clone(), told);
@@ -233,7 +233,7 @@ pub(crate) fn recover(pod: &Pod, sandbox: Option<&Sandbox>) -> Records {
 }
 
 /// The record of a container as its status in the API has it.
-fn from_api(pod: &Pod, name: &str) -> ContainerRecord {
+fn from_api(pod: &Pod, name: &str, now: Timestamp) -> ContainerRecord {
     let mut record = ContainerRecord::default();
     let lists = ["initContainerStatuses", "containerStatuses"].map(|list| &pod.status[list]);
     let statuses = lists.into_iter().filter_map(|list| list.as_array()).flatten();
@@ -248,7 +248,7 @@ fn from_api(pod: &Pod, name: &str) -> ContainerRecord {
     if let Some(running) = status["state"].get("running") {
         let started_at = time(&running["startedAt"]);
         record.attempt = Some(attempt);
-        record.state = RunState::Ended(Ended::lost(attempt, started_at, started_at));
+        record.state = RunState::Ended(Ended::lost(attempt, started_at, now));
         record.last = ended_in(&status["lastState"], attempt.saturating_sub(1));
     } else if let Some(ended) = ended_in(&status["state"], attempt) {
         record.attempt = Some(attempt);
@@ -345,7 +345,9 @@ mod tests {
             "status": {"containerStatuses": [status]}});
         let pod = Pod::from_document(&document).expect("a pod");
         let sandbox = containers.map(sandbox);
-        let record = recover(&pod, sandbox.as_ref()).remove("a").expect("a record");
+        let record = recover(&pod, sandbox.as_ref(), Timestamp::UNIX_EPOCH)
+            .remove("a")
+            .expect("a record");
         let end = |ended: &Ended| format!("{} {}", ended.reason, ended.exit_code);
         let state = match &record.state {
             RunState::Waiting(_) => "waiting".to_owned(),

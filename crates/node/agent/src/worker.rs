@@ -101,7 +101,7 @@ impl Worker {
             .and_then(|text| text.parse().ok());
         Self {
             uid: pod.metadata.uid.clone(),
-            records: recover(&pod, sandbox.as_ref()),
+            records: recover(&pod, sandbox.as_ref(), Timestamp::now()),
             probes: Probes::new(
                 shared.runtime.clone(),
                 shared.recorder.clone(),

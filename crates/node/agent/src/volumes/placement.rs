@@ -9,7 +9,7 @@
 
 use std::{
     fs, io,
-    os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt, chown},
+    os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt, chown, lchown},
     path::{Path, PathBuf},
 };
 
@@ -99,7 +99,13 @@ impl Placement {
         match fs::symlink_metadata(&path) {
             // What a container made of it stays.
             Ok(found) if is_of(&owner, found.uid()) => return Ok(path),
-            // Begun and not finished, or of the ids that the pod had before a reboot: nothing it could read.
+            // The pod had other ids before a reboot.
+            Ok(found) if !in_memory && found.uid() >= POD_IDS => {
+                shift_owner(&path, found.uid() - found.uid() % POD_IDS, owner.uid)
+                    .map_err(failed("give to its pod"))?;
+                return Ok(path);
+            }
+            // Begun and not finished.
             Ok(_) => self.remove_volume(root, pod_uid, volume)?,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => return Err(failed("look at")(error)),
@@ -221,6 +227,31 @@ fn is_of(owner: &Ownership, uid: u32) -> bool {
     (owner.uid..=owner.uid.saturating_add(POD_IDS - 1)).contains(&uid)
 }
 
+/// Gives what belongs to the range of ids that begins at `from` to the one that begins at `to`. Nobody uses the tree.
+fn shift_owner(root: &Path, from: u32, to: u32) -> io::Result<()> {
+    let shifted = |id: u32| id.checked_sub(from).filter(|id| *id < POD_IDS).map(|id| to + id);
+    let mut left = vec![root.to_owned()];
+    // The root comes last: it says whether all is done.
+    let mut done = Vec::new();
+    while let Some(path) = left.pop() {
+        if fs::symlink_metadata(&path)?.is_dir() {
+            for entry in fs::read_dir(&path)? {
+                left.push(entry?.path());
+            }
+        }
+        done.push(path);
+    }
+    for path in done.into_iter().rev() {
+        let found = fs::symlink_metadata(&path)?;
+        lchown(&path, shifted(found.uid()), shifted(found.gid()))?;
+        if !found.is_symlink() {
+            // A change of owner takes the set-id bits away.
+            fs::set_permissions(&path, found.permissions())?;
+        }
+    }
+    Ok(())
+}
+
 fn mount_tmpfs(path: &Path, options: &str) -> io::Result<()> {
     let flags = MountFlags::NOSUID | MountFlags::NODEV;
     // Linux 6.4 can keep a tmpfs out of swap; older ones refuse the word.
@@ -243,5 +274,50 @@ fn io_error(what: &'static str, path: &Path, source: io::Error) -> PlacementErro
         what,
         path: path.to_owned(),
         source,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn a_tree_moves_to_other_ids_and_what_is_foreign_stays() {
+        if !rustix::process::geteuid().is_root() {
+            return;
+        }
+        let directory = tempfile::tempdir().expect("a directory");
+        let root = directory.path().join("e");
+        fs::create_dir_all(root.join("sub")).expect("made");
+        fs::write(root.join("sub/own"), "x").expect("written");
+        fs::write(root.join("foreign"), "x").expect("written");
+        symlink("/etc/passwd", root.join("link")).expect("linked");
+        let (from, to) = (4 * POD_IDS, 9 * POD_IDS);
+        for (path, id) in [
+            ("sub", from),
+            ("sub/own", from + 1_000),
+            ("link", from),
+            ("foreign", 7),
+            ("", from),
+        ] {
+            lchown(root.join(path), Some(id), Some(id)).expect("owned");
+        }
+        fs::set_permissions(&root, fs::Permissions::from_mode(0o2700)).expect("changed");
+        shift_owner(&root, from, to).expect("shifted");
+        for (path, id) in [
+            ("sub", to),
+            ("sub/own", to + 1_000),
+            ("link", to),
+            ("foreign", 7),
+            ("", to),
+        ] {
+            let found = fs::symlink_metadata(root.join(path)).expect("there");
+            assert_eq!((found.uid(), found.gid()), (id, id), "{path:?}");
+        }
+        let mode = fs::metadata(&root).expect("there").mode();
+        assert_eq!(mode & 0o7777, 0o2700);
+        assert_eq!(fs::metadata("/etc/passwd").expect("there").uid(), 0);
     }
 }
