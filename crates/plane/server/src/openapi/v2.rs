@@ -11,7 +11,10 @@ use crate::{answer::Answer, http::negotiation::Accept};
 
 pub(super) const PATH: &str = "/openapi/v2";
 
-const PROTOBUF: &str = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf";
+/// What clients ask for, and what they are answered with: the first is no valid media type, and clients that parse the
+/// answer's would stumble over it. As `kube-openapi/pkg/handler`.
+const PROTOBUF_ASKED: &str = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf";
+const PROTOBUF: &str = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
 const JSON: &str = "application/json";
 const DOCUMENT: &str =
     r#"{"swagger":"2.0","info":{"title":"Kubernetes","version":"v1.36.0"},"paths":{},"definitions":{}}"#;
@@ -29,7 +32,7 @@ pub(super) fn answer(accept: &Accept) -> Result<Answer, Status> {
     if accept.clauses().is_empty() || takes(JSON) {
         return Ok(Answer::ok(JSON, DOCUMENT));
     }
-    if takes(PROTOBUF) {
+    if takes(PROTOBUF_ASKED) || takes(PROTOBUF) {
         return Ok(Answer::ok(PROTOBUF, Bytes::from_static(DOCUMENT_PROTOBUF)));
     }
     Err(Status::not_acceptable(
@@ -47,6 +50,7 @@ mod tests {
         for (accept, media_type, body) in [
             ("", JSON, DOCUMENT.as_bytes()),
             ("*/*", JSON, DOCUMENT.as_bytes()),
+            (PROTOBUF_ASKED, PROTOBUF, DOCUMENT_PROTOBUF),
             (PROTOBUF, PROTOBUF, DOCUMENT_PROTOBUF),
         ] {
             let answer = answer(&Accept::parse(accept)).expect("taken");
