@@ -285,7 +285,7 @@ fn on_change(
         if let Some(shared) = shared.upgrade() {
             shared.volumes.object_changed(reference, pods);
         }
-        pods.iter().for_each(|pod_uid| nudges.nudge(pod_uid));
+        nudges.object_changed(pods);
     }
 }
 

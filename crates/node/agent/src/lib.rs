@@ -19,6 +19,7 @@ mod images;
 mod lifecycle;
 mod logs;
 mod node;
+mod nudge;
 mod objects;
 mod pod;
 mod probes;

@@ -124,6 +124,8 @@ impl ObjectCache {
         let source = ClientListWatch::new(self.client.clone(), reference.collection())
             .with_field_selector(format!("metadata.name={}", reference.name));
         let mut follower = Follower::new(source, FollowerConfig::NODE);
+        // A failure is told at every try; one line about it is enough.
+        let mut is_interrupted = false;
         loop {
             match follower.next().await {
                 FollowEvent::Initial(objects) => self.learn(&reference, objects.first(), None),
@@ -131,10 +133,14 @@ impl ObjectCache {
                 FollowEvent::Applied(object) => self.learn(&reference, Some(&object), None),
                 FollowEvent::Deleted(_) => self.learn(&reference, None, None),
                 FollowEvent::Interrupted(error) => {
+                    if std::mem::replace(&mut is_interrupted, true) {
+                        continue;
+                    }
                     let (namespace, name) = (&reference.namespace, &reference.name);
                     warn!(kind = reference.kind.name(), %namespace, %name, %error, "watch interrupted, the last value stands");
                 }
                 FollowEvent::Resumed => {
+                    is_interrupted = false;
                     let (namespace, name) = (&reference.namespace, &reference.name);
                     info!(kind = reference.kind.name(), %namespace, %name, "watch resumed");
                 }

@@ -9,12 +9,13 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use hotmap_runtime::Runtime;
 use jiff::Timestamp;
 use parking_lot::Mutex;
-use tokio::{sync::Notify, task::AbortHandle, time::Instant};
+use tokio::{task::AbortHandle, time::Instant};
 
 pub(crate) use ask::Outcome;
 
 use crate::{
     events::{Recorder, Subject},
+    nudge::Nudge,
     pod::{Container, Pod, Probe},
 };
 
@@ -57,7 +58,7 @@ pub(crate) struct Probes {
     runtime: Runtime,
     recorder: Recorder,
     /// Wakes the pod's worker after a change.
-    nudge: Arc<Notify>,
+    nudge: Arc<Nudge>,
     findings: Arc<Mutex<BTreeMap<String, Findings>>>,
     running: BTreeMap<String, Asked>,
 }
@@ -74,7 +75,7 @@ impl Drop for Asked {
 }
 
 impl Probes {
-    pub(crate) fn new(runtime: Runtime, recorder: Recorder, nudge: Arc<Notify>) -> Self {
+    pub(crate) fn new(runtime: Runtime, recorder: Recorder, nudge: Arc<Nudge>) -> Self {
         Self {
             runtime,
             recorder,
@@ -157,7 +158,7 @@ impl Probes {
 struct Series {
     runtime: Runtime,
     recorder: Recorder,
-    nudge: Arc<Notify>,
+    nudge: Arc<Nudge>,
     findings: Arc<Mutex<BTreeMap<String, Findings>>>,
     pod: Arc<Pod>,
     container: Container,
@@ -170,7 +171,7 @@ struct Series {
 impl Series {
     async fn run(self) {
         let period = Duration::from_secs(self.probe.period_seconds.max(1));
-        let mut next = Instant::now() + self.first_delay(Timestamp::now());
+        let mut next = Instant::now() + first_delay(&self.probe, self.started_at, Timestamp::now());
         let mut streak = Streak::default();
         loop {
             tokio::time::sleep_until(next).await;
@@ -197,12 +198,6 @@ impl Series {
         }
     }
 
-    /// The initial delay counts from the container's start, which may lie before ours.
-    fn first_delay(&self, now: Timestamp) -> Duration {
-        let ran = Duration::try_from(now.duration_since(self.started_at)).unwrap_or_default();
-        Duration::from_secs(self.probe.initial_delay_seconds).saturating_sub(ran)
-    }
-
     fn conclude(&self, verdict: bool) {
         let mut findings = self.findings.lock();
         let Some(held) = findings.get_mut(&self.container.name) else {
@@ -214,9 +209,15 @@ impl Series {
             Purpose::Liveness => held.is_dead = !verdict,
         }
         if *held != before {
-            self.nudge.notify_one();
+            self.nudge.wake();
         }
     }
+}
+
+/// The initial delay counts from the container's start, which may lie before ours.
+fn first_delay(probe: &Probe, started_at: Timestamp, now: Timestamp) -> Duration {
+    let ran = Duration::try_from(now.duration_since(started_at)).unwrap_or_default();
+    Duration::from_secs(probe.initial_delay_seconds).saturating_sub(ran)
 }
 
 /// Equal outcomes in a row.
@@ -272,5 +273,18 @@ mod tests {
             Some(false),
         ];
         assert_eq!(verdicts, expected);
+    }
+
+    #[test]
+    fn the_initial_delay_is_the_containers_not_the_nodes() {
+        let probe = Probe {
+            initial_delay_seconds: 10,
+            ..Probe::default()
+        };
+        let at = |second| Timestamp::from_second(second).expect("in range");
+        for (started, now, delay) in [(100, 100, 10), (100, 104, 6), (100, 500, 0), (100, 90, 10)] {
+            let found = first_delay(&probe, at(started), at(now)).as_secs();
+            assert_eq!(found, delay, "{started} {now}");
+        }
     }
 }

@@ -15,7 +15,7 @@ use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
 use hotmap_client::{Client, ResourcePath};
 use hotmap_runtime::{ContainerState, Runtime, Sandbox, SandboxState};
 use jiff::Timestamp;
-use tokio::sync::{Notify, watch};
+use tokio::sync::watch;
 use tracing::info;
 
 use crate::{
@@ -25,6 +25,7 @@ use crate::{
     images::Images,
     lifecycle::{self, Decision, Ground, Progress, Step},
     node::Machine,
+    nudge::Nudge,
     objects::ObjectCache,
     pod::{Pod, Volume},
     probes::{Attempt, Probes},
@@ -72,7 +73,7 @@ pub(crate) enum Wanted {
 pub(crate) struct Worker {
     shared: Arc<Shared>,
     wanted: watch::Receiver<Wanted>,
-    nudge: Arc<Notify>,
+    nudge: Arc<Nudge>,
     uid: String,
     records: Records,
     probes: Probes,
@@ -93,7 +94,7 @@ pub(crate) struct Worker {
 }
 
 impl Worker {
-    pub(crate) fn new(shared: Arc<Shared>, wanted: watch::Receiver<Wanted>, nudge: Arc<Notify>) -> Self {
+    pub(crate) fn new(shared: Arc<Shared>, wanted: watch::Receiver<Wanted>, nudge: Arc<Nudge>) -> Self {
         let pod = wanted.borrow().pod();
         let sandbox = shared.runtime.sandbox(&pod.metadata.uid);
         let started = pod.status["startTime"]
@@ -139,7 +140,7 @@ impl Worker {
             };
             tokio::select! {
                 changed = self.wanted.changed() => if changed.is_err() { return },
-                () = self.nudge.notified() => {}
+                () = self.nudge.woken() => {}
                 () = self.stops.next_ended() => {}
                 () = retry => {}
             }
@@ -190,12 +191,13 @@ impl Worker {
             self.report(&pod, sandbox.as_ref());
             return !self.take_down(&pod, &wanted).await;
         }
-        let acted = self.act(&pod, sandbox, decision).await;
-        let (sandbox, _) = self.look(&pod);
+        self.nudge.wait_for_objects(false);
+        let acted = self.act(&pod, sandbox.is_some(), decision).await;
+        // Each step makes a new state, and the next one follows from that.
+        let sandbox = if acted { self.look(&pod).0 } else { sandbox };
         self.report(&pod, sandbox.as_ref());
         if acted {
-            // Each step makes a new state, and the next one follows from that.
-            self.nudge.notify_one();
+            self.nudge.wake();
         }
         true
     }
@@ -210,7 +212,7 @@ impl Worker {
         }
         let mut verdict = support::judge(&spec);
         if pod.is_unreadable {
-            let why = "a field has a value of a kind that this node does not know; it is taken as it is by the API alone";
+            let why = "a value in the pod is of a kind that this node cannot read";
             verdict.refused.push(why.to_owned());
         }
         let privileged =
@@ -315,7 +317,7 @@ impl Worker {
         }
     }
 
-    async fn act(&mut self, pod: &Arc<Pod>, sandbox: Option<Sandbox>, decision: Decision) -> bool {
+    async fn act(&mut self, pod: &Arc<Pod>, has_sandbox: bool, decision: Decision) -> bool {
         let mut acted = false;
         for step in decision.steps {
             match step {
@@ -330,7 +332,7 @@ impl Worker {
                 Step::TakeDown => {}
             }
         }
-        if sandbox.is_some() && !pod.is_deleting() {
+        if has_sandbox && !pod.is_deleting() {
             self.stop_dead(pod);
         }
         acted
@@ -390,6 +392,13 @@ impl Wanted {
     pub(crate) fn pod(&self) -> Arc<Pod> {
         match self {
             Self::Here { pod, .. } | Self::Gone(pod) => Arc::clone(pod),
+        }
+    }
+
+    fn is_end(&self) -> bool {
+        match self {
+            Self::Here { pod, .. } => pod.is_deleting(),
+            Self::Gone(_) => true,
         }
     }
 }

@@ -4,12 +4,15 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use parking_lot::Mutex;
 use tokio::{
-    sync::{Notify, watch},
+    sync::watch,
     task::{Id, JoinError, JoinSet},
 };
 use tracing::error;
 
-use crate::worker::{Shared, Wanted, Worker};
+use crate::{
+    nudge::Nudge,
+    worker::{Shared, Wanted, Worker},
+};
 
 /// First and longest pause before the successor of a worker that broke.
 const SUCCESSOR_MIN: Duration = Duration::from_secs(1);
@@ -17,17 +20,23 @@ const SUCCESSOR_MAX: Duration = Duration::from_secs(300);
 
 /// Wakes the worker of a pod by its uid.
 #[derive(Default)]
-pub(super) struct Nudges(Mutex<BTreeMap<String, Arc<Notify>>>);
+pub(super) struct Nudges(Mutex<BTreeMap<String, Arc<Nudge>>>);
 
 impl Nudges {
     pub(super) fn nudge(&self, pod_uid: &str) {
         if let Some(nudge) = self.0.lock().get(pod_uid) {
-            nudge.notify_one();
+            nudge.wake();
         }
     }
 
+    pub(super) fn object_changed(&self, pod_uids: &[String]) {
+        let nudges = self.0.lock();
+        let concerned = pod_uids.iter().filter_map(|pod_uid| nudges.get(pod_uid));
+        concerned.for_each(|nudge| nudge.wake_for_object());
+    }
+
     pub(super) fn all(&self) {
-        self.0.lock().values().for_each(|nudge| nudge.notify_one());
+        self.0.lock().values().for_each(|nudge| nudge.wake());
     }
 }
 
@@ -40,7 +49,7 @@ pub(super) struct Workers {
 
 struct Running {
     wanted: watch::Sender<Wanted>,
-    nudge: Arc<Notify>,
+    nudge: Arc<Nudge>,
     task: Id,
     /// How many workers of this pod broke.
     broken: u32,
@@ -59,7 +68,7 @@ impl Workers {
             return;
         }
         let (sender, receiver) = watch::channel(wanted);
-        let nudge = Arc::new(Notify::new());
+        let nudge = Arc::<Nudge>::default();
         nudges.0.lock().insert(uid.clone(), Arc::clone(&nudge));
         let attended = attend(Arc::clone(shared), receiver, Arc::clone(&nudge), Duration::ZERO);
         let running = Running {
@@ -124,7 +133,7 @@ impl Workers {
 }
 
 /// The worker is made inside its task: whatever is wrong with a pod breaks that task and nothing else.
-async fn attend(shared: Arc<Shared>, wanted: watch::Receiver<Wanted>, nudge: Arc<Notify>, pause: Duration) {
+async fn attend(shared: Arc<Shared>, wanted: watch::Receiver<Wanted>, nudge: Arc<Nudge>, pause: Duration) {
     if !pause.is_zero() {
         tokio::time::sleep(pause).await;
     }

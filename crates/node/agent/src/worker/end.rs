@@ -41,7 +41,7 @@ impl Worker {
                 () = self.status.settle() => {}
                 // It may be gone by now, and then nobody takes its status any more.
                 _ = changes.changed() => {
-                    self.nudge.notify_one();
+                    self.nudge.wake();
                     return false;
                 }
             }

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use tokio::task::spawn_blocking;
 use tracing::{info, warn};
 
-use super::{RETRY, Worker, log_directory, mounts, printed};
+use super::{RETRY, Wanted, Worker, log_directory, mounts, printed};
 use crate::{
     command::command,
     environment::{EnvironmentError, environment},
@@ -49,9 +49,15 @@ impl Worker {
             return false;
         };
         let subject = || Subject::container(pod, name);
+        self.nudge.wait_for_objects(true);
         let not_started = match self.configure(pod, &container, attempt).await {
             Ok((config, held)) => {
-                let started = self.shared.runtime.start_container(&self.uid, config).await;
+                let mut changes = self.wanted.clone();
+                let started = tokio::select! {
+                    started = self.shared.runtime.start_container(&self.uid, config) => started,
+                    // A start that hangs must not hold up the pod's end. What comes of it is seen at the next look.
+                    _ = changes.wait_for(Wanted::is_end) => return true,
+                };
                 // The handles pin what is mounted until the shim has bound it.
                 drop(held);
                 match started {

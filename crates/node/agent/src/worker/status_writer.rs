@@ -6,14 +6,11 @@ use hotmap_client::{Backoff, Client, ClientError, PatchType, WriteParams};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use std::time::Duration;
-use tokio::{
-    sync::{Notify, watch},
-    task::AbortHandle,
-};
+use tokio::{sync::watch, task::AbortHandle};
 use tracing::{debug, warn};
 
 use super::object_path;
-use crate::pod::Pod;
+use crate::{nudge::Nudge, pod::Pod};
 
 /// First and longest pause between two tries.
 const RETRY_MIN: Duration = Duration::from_millis(50);
@@ -36,7 +33,7 @@ impl Drop for StatusWriter {
 
 impl StatusWriter {
     /// `nudge` wakes the pod's worker once the API has the last word on a pod.
-    pub(super) fn start(client: Client, pod: &Arc<Pod>, nudge: Arc<Notify>) -> Self {
+    pub(super) fn start(client: Client, pod: &Arc<Pod>, nudge: Arc<Nudge>) -> Self {
         let (wanted, receiver) = watch::channel(None);
         let (settled_sender, settled) = watch::channel(None);
         let writer = write_for_ever(client, Arc::clone(pod), receiver, settled_sender, nudge);
@@ -87,7 +84,7 @@ async fn write_for_ever(
     pod: Arc<Pod>,
     mut wanted: watch::Receiver<Option<Value>>,
     settled: watch::Sender<Option<Value>>,
-    nudge: Arc<Notify>,
+    nudge: Arc<Nudge>,
 ) {
     let path = object_path(&pod).subresource("status");
     let mut retries = Backoff::seeded(RETRY_MIN, RETRY_MAX);
@@ -119,7 +116,7 @@ async fn write_for_ever(
             let is_last_word = matches!(status["phase"].as_str(), Some("Succeeded" | "Failed"));
             settled.send_replace(Some(status));
             if is_last_word {
-                nudge.notify_one();
+                nudge.wake();
             }
             break;
         }
@@ -131,4 +128,31 @@ async fn write_for_ever(
 fn is_final(error: &ClientError) -> bool {
     let code = error.status().map(|status| status.code);
     matches!(code, Some(400 | 413 | 415 | 422))
+}
+
+#[cfg(test)]
+mod tests {
+    use hotmap_object::Status;
+
+    use super::*;
+
+    #[test]
+    fn only_what_can_never_be_taken_is_given_up() {
+        for (code, given_up) in [
+            (400, true),
+            (422, true),
+            (413, true),
+            // Not yet known to be ours, too fast, or a server in trouble.
+            (403, false),
+            (401, false),
+            (429, false),
+            (500, false),
+            (503, false),
+        ] {
+            let error = ClientError::from(Status::new(code, "Reason", "message"));
+            assert_eq!(is_final(&error), given_up, "{code}");
+        }
+        let after = Duration::from_secs(1);
+        assert!(!is_final(&ClientError::Timeout { after }));
+    }
 }
