@@ -15,7 +15,9 @@ use hotmap_client::{
     Backoff, Client, ClientError, ClientListWatch, FollowEvent, Follower, FollowerConfig, RawObject,
     ResourcePath,
 };
-use hotmap_runtime::{BootId, ConfigError, Event, HostImagesError, OpenError, Runtime, RuntimeConfig};
+use hotmap_runtime::{
+    BootId, ConfigError, Event, HostImagesError, OpenError, PurgeError, Runtime, RuntimeConfig,
+};
 use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::task::{JoinSet, spawn_blocking};
@@ -30,7 +32,7 @@ use crate::{
     pod::Pod,
     references::ObjectRef,
     volumes::{Placement, PlacementError, VolumeManager},
-    worker::{Shared, Wanted, printed},
+    worker::{Shared, Wanted},
 };
 use workers::{Nudges, Workers};
 
@@ -84,6 +86,9 @@ pub enum AgentError {
         /// What the API said.
         source: ClientError,
     },
+    /// Something of the node is still there.
+    #[error(transparent)]
+    Purge(#[from] PurgeError),
     /// A task of the node ended, which none does on its own.
     #[error("a task of the node ended: {0}")]
     TaskEnded(String),
@@ -327,7 +332,7 @@ fn runtime_config(config: &AgentConfig) -> Result<RuntimeConfig, AgentError> {
 }
 
 /// Ends every pod of an instance and removes all the node made outside and inside its data directory, which stays. No agent
-/// may run. Returns how many pods there were.
+/// may run.
 ///
 /// # Errors
 /// [`AgentError`] says what is still there.
@@ -341,8 +346,7 @@ pub async fn down(data_dir: &Path, instance_id: &str) -> Result<(), AgentError> 
         boot_id: None,
         hold_watches: false,
     };
-    let purged = Runtime::purge(runtime_config(&config)?).await;
-    purged.map_err(|error| AgentError::TaskEnded(printed(&error)))?;
+    Runtime::purge(runtime_config(&config)?).await?;
     let data_dir = data_dir.to_owned();
     spawn_blocking(move || Placement::purge(&data_dir))
         .await

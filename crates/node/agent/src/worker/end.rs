@@ -57,6 +57,8 @@ impl Worker {
 
     pub(super) async fn clear_volumes(&mut self) -> bool {
         let removed = remove_volumes(&self.shared, &self.uid).await;
+        // Volumes made anew count from the beginning.
+        self.told_failures.clear();
         if let Err(error) = &removed {
             warn!(pod_uid = %self.uid, %error, "volumes of a pod that has ended are still there");
             self.retry_later();

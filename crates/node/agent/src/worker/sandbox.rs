@@ -34,6 +34,11 @@ impl SandboxTries {
         self.not_before
     }
 
+    /// One was made; that it may be gone at the next look must not go unnoticed.
+    fn made(&mut self, now: Timestamp) {
+        self.stands_since = Some(now);
+    }
+
     fn failed(&mut self, now: Timestamp) {
         self.not_before = Some(now + RETRY);
     }
@@ -59,6 +64,7 @@ impl Worker {
         match made {
             Ok(sandbox) => {
                 info!(namespace = %pod.metadata.namespace, pod = %pod.metadata.name, ip = %sandbox.ip, "sandbox made");
+                self.sandboxes.made(Timestamp::now());
                 self.records
                     .values_mut()
                     .for_each(|record| record.in_sandbox = false);
@@ -141,5 +147,8 @@ mod tests {
         }
         tries.failed(at(900));
         assert_eq!(tries.not_before(false, at(901)), Some(at(910)));
+        // One that died before anybody saw it counts too.
+        tries.made(at(910));
+        assert_eq!(tries.not_before(false, at(911)), Some(at(921)));
     }
 }
