@@ -1,0 +1,65 @@
+//! `hotmap up --no-node` under real, unmodified clients.
+
+#[path = "support/harness.rs"]
+mod harness;
+
+/// Each test once with every release of kubectl, each against a server of its own.
+macro_rules! each_kubectl {
+    ($(fn $name:ident($kubectl:ident) $body:block)*) => {$(
+        mod $name {
+            #[allow(unused_imports, reason = "a test may use nothing beside its argument")]
+            use super::*;
+
+            fn check($kubectl: &$crate::harness::Kubectl) $body
+
+            #[test]
+            fn newest() {
+                let kubectl = $crate::harness::Kubectl::with_server($crate::harness::Release::Newest);
+                if let Some(kubectl) = kubectl { check(&kubectl) }
+            }
+
+            #[test]
+            fn v1_32() {
+                let kubectl = $crate::harness::Kubectl::with_server($crate::harness::Release::V1_32);
+                if let Some(kubectl) = kubectl { check(&kubectl) }
+            }
+        }
+    )*};
+}
+
+/// Fails unless `text` has every one of these in it.
+#[track_caller]
+fn has(text: &str, parts: &[&str]) {
+    for part in parts {
+        assert!(text.contains(part), "no {part:?} in:\n{text}");
+    }
+}
+
+#[path = "api/articles.rs"]
+mod articles;
+#[path = "api/crash.rs"]
+mod crash;
+#[path = "api/create.rs"]
+mod create;
+#[path = "api/delete.rs"]
+mod delete;
+#[path = "api/discover.rs"]
+mod discover;
+#[path = "api/edit.rs"]
+mod edit;
+#[path = "api/limits.rs"]
+mod limits;
+#[path = "api/python.rs"]
+mod python;
+#[path = "api/read.rs"]
+mod read;
+#[path = "api/refuse.rs"]
+mod refuse;
+#[path = "api/start.rs"]
+mod start;
+#[path = "api/temp.rs"]
+mod temp;
+#[path = "api/watch.rs"]
+mod watch;
+#[path = "api/wire.rs"]
+mod wire;

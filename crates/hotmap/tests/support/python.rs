@@ -1,0 +1,38 @@
+//! The Kubernetes Python client, unmodified.
+
+use std::{path::PathBuf, process::Command};
+
+use super::{Finished, Server, finish, tools};
+
+/// A Python with the `kubernetes` package.
+pub(crate) struct Python {
+    program: PathBuf,
+}
+
+impl Python {
+    /// `None`: it is not here, which was said.
+    #[track_caller]
+    pub(crate) fn find() -> Option<Self> {
+        let program = tools::find("python")?;
+        let has_client = Command::new(&program).args(["-c", "import kubernetes"]).output();
+        if has_client.is_ok_and(|output| output.status.success()) {
+            return Some(Self { program });
+        }
+        tools::skipped("python has no package kubernetes; scripts/tools installs it");
+        None
+    }
+
+    /// Runs a script against a server.
+    #[track_caller]
+    pub(crate) fn run(&self, script: &str, server: &Server) -> Finished {
+        let mut command = Command::new(&self.program);
+        command
+            .args(["-c", script])
+            .env("KUBECONFIG", server.kubeconfig())
+            .env("HOME", server.home());
+        command
+            .env("PYTHONDONTWRITEBYTECODE", "1")
+            .current_dir(server.home());
+        finish(&mut command, None)
+    }
+}

@@ -1,0 +1,162 @@
+//! `hotmap up` as a child process.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use super::Running;
+
+/// The binary under test, with nothing of the caller's environment that it would read.
+pub(crate) fn hotmap() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_hotmap"));
+    for (name, _) in std::env::vars_os() {
+        if name.to_str().is_some_and(|name| name.starts_with("HOTMAP_")) {
+            command.env_remove(name);
+        }
+    }
+    command.env_remove("KUBECONFIG");
+    command
+}
+
+/// A running server, without a node unless asked for; killed and removed when dropped.
+pub(crate) struct Server {
+    running: Option<Running>,
+    url: String,
+    home: tempfile::TempDir,
+    options: ServerOptions,
+}
+
+/// How a server is started.
+#[derive(Clone, Default)]
+pub(crate) struct ServerOptions {
+    /// More flags of `up`. With `--node-name` it runs pods too, and who asks for that ends them.
+    pub(crate) flags: Vec<String>,
+}
+
+impl Server {
+    /// Starts one on a free port; returns when it is ready.
+    #[track_caller]
+    pub(crate) fn start() -> Self {
+        Self::start_with(ServerOptions::default())
+    }
+
+    /// As [`Server::start`], with flags.
+    #[track_caller]
+    pub(crate) fn start_with(options: ServerOptions) -> Self {
+        let home = tempfile::Builder::new()
+            .prefix("hotmap-e2e-")
+            .tempdir()
+            .expect("a temporary directory");
+        let mut server = Self {
+            running: None,
+            url: String::new(),
+            home,
+            options,
+        };
+        server.launch("127.0.0.1:0");
+        server
+    }
+
+    /// Flags for the next start.
+    pub(crate) fn set_flags(&mut self, flags: &[&str]) {
+        self.options.flags = flags.iter().map(|flag| (*flag).to_owned()).collect();
+    }
+
+    /// Ends the process as a crash would and starts another on the same directory and port.
+    #[track_caller]
+    pub(crate) fn crash_and_restart(&mut self) {
+        self.crash();
+        self.restart();
+    }
+
+    /// Ends the process as a crash would.
+    pub(crate) fn crash(&mut self) {
+        drop(self.running.take());
+    }
+
+    /// Starts again on the same directory and port, after [`Server::crash`] or [`Server::stop`].
+    #[track_caller]
+    pub(crate) fn restart(&mut self) {
+        let address = self.address().to_owned();
+        self.launch(&address);
+    }
+
+    /// Asks it to stop; returns what it printed at its end.
+    #[track_caller]
+    pub(crate) fn stop(&mut self) -> Vec<String> {
+        let running = self.running.take().expect("it runs");
+        running.terminate();
+        let (lines, code) = running.rest();
+        assert_eq!(code, 0, "{lines:#?}\n{}", self.log());
+        lines
+    }
+
+    /// `https://host:port`.
+    pub(crate) fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// `host:port`.
+    pub(crate) fn address(&self) -> &str {
+        self.url.strip_prefix("https://").expect("TLS always")
+    }
+
+    /// A directory of this server's test, gone with it.
+    pub(crate) fn home(&self) -> &Path {
+        self.home.path()
+    }
+
+    /// Where the store is.
+    pub(crate) fn data_dir(&self) -> PathBuf {
+        self.home().join("data")
+    }
+
+    /// The administrator's kubeconfig.
+    pub(crate) fn kubeconfig(&self) -> PathBuf {
+        self.home().join("kubeconfig")
+    }
+
+    /// What it wrote to standard error.
+    pub(crate) fn log(&self) -> String {
+        fs::read_to_string(self.home().join("log")).unwrap_or_default()
+    }
+
+    /// The process id.
+    pub(crate) fn pid(&self) -> u32 {
+        self.running.as_ref().expect("it runs").pid()
+    }
+
+    #[track_caller]
+    fn launch(&mut self, listen: &str) {
+        let mut log = fs::OpenOptions::new();
+        let log = log
+            .create(true)
+            .append(true)
+            .open(self.home().join("log"))
+            .expect("a file of ours");
+        let mut command = hotmap();
+        command.args(["up", "--listen", listen]);
+        if !self.options.flags.iter().any(|flag| flag == "--node-name") {
+            command.arg("--no-node");
+        }
+        command
+            .arg("--data-dir")
+            .arg(self.data_dir())
+            .arg("--kubeconfig")
+            .arg(self.kubeconfig());
+        command.args(&self.options.flags).stderr(log);
+        let mut running = Running::start(&mut command);
+        if running.try_line_with("is ready").is_none() {
+            panic!("it did not get ready, code {}: {}", running.wait(), self.log());
+        }
+        let line = running.line_with("https://");
+        self.url = line
+            .split_whitespace()
+            .last()
+            .expect("the line names the URL")
+            .to_owned();
+        self.running = Some(running);
+    }
+}
