@@ -134,12 +134,16 @@ async fn ask_http(get: &HttpGetAction, container: &Container, pod_ip: &str) -> R
         let _ = Limited::new(answer.into_body(), OUTPUT_BYTES_MAX).collect().await;
         Err(format!("HTTP probe failed with statuscode: {code}"))
     };
+    // A server may answer and close in one go: an end in good order says nothing until the answer was looked for.
+    let broken = async {
+        match connection.await {
+            Err(error) => error,
+            Ok(()) => std::future::pending().await,
+        }
+    };
     tokio::select! {
         answered = exchange => answered,
-        broken = async { connection.await.err() } => match broken {
-            Some(error) => Err(failed(&error)),
-            None => Err(failed(&"the connection was closed before an answer")),
-        },
+        error = broken => Err(failed(&error)),
     }
 }
 
@@ -160,4 +164,44 @@ fn address(port: &Port, host: &str, container: &Container, pod_ip: &str) -> Resu
         },
         number,
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use tokio::{
+        io::{AsyncReadExt, AsyncWriteExt},
+        net::TcpListener,
+    };
+
+    use super::*;
+
+    /// Asks a server that says this to whoever connects, and closes.
+    async fn asked(answer: &'static str) -> Result<(), String> {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        let port = listener.local_addr().expect("bound").port();
+        let server = tokio::spawn(async move {
+            let (mut client, _) = listener.accept().await.expect("a client");
+            let mut request = [0; 1024];
+            let length = client.read(&mut request).await.expect("a request");
+            assert!(request[..length].starts_with(b"GET /ok HTTP/1.1\r\n"));
+            client.write_all(answer.as_bytes()).await.expect("sent");
+        });
+        let get: HttpGetAction =
+            serde_json::from_value(json!({"path": "ok", "port": port})).expect("a probe");
+        let container: Container = serde_json::from_value(json!({"name": "c"})).expect("a container");
+        let outcome = ask_http(&get, &container, "127.0.0.1").await;
+        server.await.expect("no panic");
+        outcome
+    }
+
+    #[tokio::test]
+    async fn a_server_may_close_right_behind_its_answer() {
+        let answered = asked("HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 3\r\n\r\nyes").await;
+        assert_eq!(answered, Ok(()));
+        let missing = asked("HTTP/1.0 404 Not Found\r\n\r\nno").await;
+        assert_eq!(missing, Err("HTTP probe failed with statuscode: 404".to_owned()));
+        let nothing = asked("").await.expect_err("no answer");
+        assert!(nothing.contains("Get \"http://127.0.0.1:"), "{nothing}");
+    }
 }
