@@ -1,0 +1,41 @@
+//! `hotmap up` with its node, under unmodified clients: pods run as root on this machine and leave nothing behind.
+
+#[path = "support/harness.rs"]
+mod harness;
+#[path = "node/host.rs"]
+mod host;
+
+/// Fails unless `text` has every one of these in it.
+#[track_caller]
+fn has(text: &str, parts: &[&str]) {
+    for part in parts {
+        assert!(text.contains(part), "no {part:?} in:\n{text}");
+    }
+}
+
+#[path = "node/article_001.rs"]
+mod article_001;
+#[path = "node/article_004.rs"]
+mod article_004;
+#[path = "node/broken_config.rs"]
+mod broken_config;
+#[path = "node/crash.rs"]
+mod crash;
+#[path = "node/down.rs"]
+mod down;
+#[path = "node/exec.rs"]
+mod exec;
+#[path = "node/isolation.rs"]
+mod isolation;
+#[path = "node/lifecycle.rs"]
+mod lifecycle;
+#[path = "node/logs.rs"]
+mod logs;
+#[path = "node/nginx.rs"]
+mod nginx;
+#[path = "node/probes.rs"]
+mod probes;
+#[path = "node/security.rs"]
+mod security;
+#[path = "node/volumes.rs"]
+mod volumes;
