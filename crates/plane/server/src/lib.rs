@@ -29,6 +29,7 @@ mod request;
 mod server;
 mod streams;
 mod tls;
+mod uuid;
 mod version;
 
 pub use node_access::{
