@@ -3,6 +3,8 @@
 //! A client certificate of our authority names the user (common name) and the groups (organisations). Bearer tokens are
 //! answered with 401: nothing issues any. Nobody in particular is `system:anonymous`.
 
+mod impersonation;
+
 use std::sync::Arc;
 
 use hotmap_object::Status;
@@ -10,6 +12,8 @@ use hyper::header::{AUTHORIZATION, HeaderMap};
 use jiff::Timestamp;
 use rustls_pki_types::CertificateDer;
 use x509_parser::prelude::{FromDer, X509Certificate};
+
+pub(crate) use impersonation::acting;
 
 use crate::{credentials::subject_of, request::User, tls::Tls};
 

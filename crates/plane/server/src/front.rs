@@ -19,7 +19,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use crate::{
     access_reviews,
     answer::{Answer, Body},
-    authentication::{Peer, authenticate},
+    authentication::{Peer, acting, authenticate},
     authorization::{Attributes, Authorizer, refusal, writes_itself},
     discovery::Discovery,
     health,
@@ -169,6 +169,7 @@ impl Front {
         counting: &mut Counting,
     ) -> Result<Reply, Status> {
         let user = authenticate(peer, request.headers(), Timestamp::now())?;
+        let user = acting(user, request.headers(), &self.authorizer)?;
         match Target::parse(request.uri().path()) {
             Target::Path(path) => {
                 let wanted = Attributes::of_path(request.method().as_str(), &path);
