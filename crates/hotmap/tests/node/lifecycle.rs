@@ -57,7 +57,7 @@ fn each_restart_policy_is_kept() {
         ("never-fails", "Failed", "3", "Error"),
         ("never-ends", "Succeeded", "0", "Completed"),
         ("never-killed", "Failed", "137", "Error"),
-        ("never-there", "Failed", "127", "StartError"),
+        ("never-there", "Failed", "128", "StartError"),
     ] {
         node.phase(pod, phase);
         let ended = |field: &str| {
