@@ -112,6 +112,7 @@ fn a_pod_is_asked_to_stop_and_then_stopped() {
         let mut log = node.start(&format!("logs -f {pod}"));
         log.line_with("up");
         let mut watch = node.start(&format!("get pod {pod} --watch -o jsonpath={STATUS_LINE}"));
+        watch.line_with("running");
         node.ok(&format!("delete pod {pod}"));
         log.line_with(word);
         assert_eq!(log.rest().1, 0, "a log ends with its container");
