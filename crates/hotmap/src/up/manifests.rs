@@ -120,14 +120,17 @@ async fn apply_one(client: &Client, mut wanted: Value) -> anyhow::Result<String>
             }
         }
     };
-    Ok(format!("{}/{} {outcome}", target.label, target.name))
+    Ok(format!("{} {outcome}", target.printed))
 }
 
-/// The URL and the label of one object.
+/// The URL of one object, and what people call it.
 struct Target {
     collection: ResourcePath,
     name: String,
+    /// As errors name its kind: `configmaps`, `events.events.k8s.io`.
     label: String,
+    /// As kubectl prints it: `configmap/a`, `event.events.k8s.io/b`.
+    printed: String,
 }
 
 impl Target {
@@ -159,6 +162,10 @@ impl Target {
         Ok(Self {
             collection,
             label: resource.group_resource().to_string(),
+            printed: match resource.group {
+                "" => format!("{}/{name}", resource.singular),
+                group => format!("{}.{group}/{name}", resource.singular),
+            },
             name,
         })
     }
@@ -239,6 +246,22 @@ mod tests {
             ),
         ] {
             assert_eq!(Target::of(&object).err().expect(text).to_string(), text);
+        }
+    }
+
+    #[test]
+    fn objects_are_printed_as_kubectl_prints_them() {
+        for (object, printed) in [
+            (
+                json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}}),
+                "configmap/a",
+            ),
+            (
+                json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": "b"}}),
+                "lease.coordination.k8s.io/b",
+            ),
+        ] {
+            assert_eq!(Target::of(&object).expect(printed).printed, printed);
         }
     }
 }
