@@ -39,6 +39,20 @@ each_kubectl! {
         }
     }
 
+    fn the_administrator_can_act_as_others(kubectl) {
+        for (call, answer) in [
+            ("auth can-i get configmaps --as=bob", "no\n"),
+            ("auth can-i get configmaps --as=bob --as-group=system:masters", "yes\n"),
+            ("auth can-i list pods --as=system:node:n --as-group=system:nodes", "no - can only list/watch pods with spec.nodeName field selector\n"),
+        ] {
+            assert_eq!(kubectl.run(call).stdout, answer, "{call}");
+        }
+        has(&kubectl.ok("auth whoami --as=system:serviceaccount:default:robot"), &[
+            "system:serviceaccount:default:robot", "system:serviceaccounts:default", "system:authenticated"]);
+        has(&kubectl.run("get cm --as=bob").refused(), &[
+            r#"Error from server (Forbidden): configmaps is forbidden: User "bob" cannot list resource "configmaps" in API group "" in the namespace "default""#]);
+    }
+
     fn versions_and_health_answer(kubectl) {
         has(&kubectl.ok("version"), &["Server Version: v1.36."]);
         has(&kubectl.ok("get --raw /version"), &[r#""major": "1""#, r#""minor": "36""#, "+hotmap."]);

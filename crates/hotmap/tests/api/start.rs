@@ -217,9 +217,14 @@ fn manifests_given_to_up_are_applied_once_and_again_when_changed() {
             .json()["data"]
             .to_string()
     };
+    server.line_with("configmap/one created");
     assert_eq!(data(&server), r#"{"a":"1","b":"2"}"#);
+    server.stop();
+    server.restart();
+    server.line_with("configmap/one unchanged");
     server.stop();
     write("{a: '3'}");
     server.restart();
+    server.line_with("configmap/one configured");
     assert_eq!(data(&server), r#"{"a":"3"}"#);
 }

@@ -93,6 +93,12 @@ impl Server {
         lines
     }
 
+    /// The next line of its standard output that contains `text`.
+    #[track_caller]
+    pub(crate) fn line_with(&mut self, text: &str) -> String {
+        self.running.as_mut().expect("it runs").line_with(text)
+    }
+
     /// `https://host:port`.
     pub(crate) fn url(&self) -> &str {
         &self.url
