@@ -4,6 +4,7 @@ mod bench;
 mod cli;
 mod data_dir;
 mod down;
+mod output;
 mod up;
 mod version;
 
@@ -12,6 +13,11 @@ use std::{io::IsTerminal, process::ExitCode};
 use clap::{CommandFactory, Parser};
 use cli::{Cli, Command};
 use tracing_subscriber::EnvFilter;
+
+// A write's memory is taken on one thread and given back on another, thousands of times a second: with glibc's
+// allocator a write costs a tenth to a quarter more CPU time.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 /// The call was wrong.
 const EXIT_CALL: u8 = 2;
@@ -53,7 +59,7 @@ fn main() -> ExitCode {
             ExitCode::SUCCESS
         }
         Command::Version => {
-            println!("{}", version::line());
+            output::say(version::line());
             ExitCode::SUCCESS
         }
     }
