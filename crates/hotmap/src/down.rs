@@ -7,6 +7,7 @@ use anyhow::Context;
 use crate::{
     cli::DownArgs,
     data_dir::{self, DataDir, DataDirError},
+    output::say,
 };
 
 /// Flags that were checked.
@@ -39,12 +40,15 @@ pub(crate) async fn run(config: DownConfig) -> anyhow::Result<()> {
         hotmap_agent::down(data_dir.path(), data_dir.id())
             .await
             .context("not everything could be stopped")?;
-        println!("no pods of {} are running", data_dir.path().display());
+        say(format_args!(
+            "no pods of {} are running",
+            data_dir.path().display()
+        ));
     }
     if config.purge {
         fs::remove_dir_all(data_dir.path())
             .with_context(|| format!("cannot remove {}", data_dir.path().display()))?;
-        println!("{} is gone", data_dir.path().display());
+        say(format_args!("{} is gone", data_dir.path().display()));
     }
     Ok(())
 }

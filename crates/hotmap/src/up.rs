@@ -21,7 +21,7 @@ use config::Home;
 pub(crate) use config::UpConfig;
 use plane::Plane;
 
-use crate::data_dir::DataDir;
+use crate::{data_dir::DataDir, output::say};
 
 /// Runs until a signal, or until the command of `--temp` has ended.
 pub(crate) async fn run(config: UpConfig) -> anyhow::Result<ExitCode> {
@@ -56,24 +56,27 @@ async fn stay_up(config: &UpConfig, data_dir: &DataDir, kubeconfig: &Path) -> an
         _ = signals.next() => bail!("stopped before it was ready"),
     };
     let (mut plane, admin) = started?;
-    println!(
+    say(format_args!(
         "hotmap {} is ready after {} ms",
         crate::version::OWN,
         begun.elapsed().as_millis()
-    );
-    println!("  API         {}", plane.url());
-    println!("  kubeconfig  {}", kubeconfig.display());
-    println!("  data        {}", data_dir.path().display());
+    ));
+    say(format_args!("  API         {}", plane.url()));
+    say(format_args!("  kubeconfig  {}", kubeconfig.display()));
+    say(format_args!("  data        {}", data_dir.path().display()));
     match &config.node {
-        Some(node) => println!("  node        {}", node.name),
-        None => println!("  node        none: pods stay Pending"),
+        Some(node) => say(format_args!("  node        {}", node.name)),
+        None => say("  node        none: pods stay Pending"),
     }
-    println!();
-    println!("  export KUBECONFIG={}", absolute(kubeconfig).display());
-    println!("  kubectl get configmaps --all-namespaces");
+    say("");
+    say(format_args!(
+        "  export KUBECONFIG={}",
+        absolute(kubeconfig).display()
+    ));
+    say("  kubectl get configmaps --all-namespaces");
     let work = async {
         for line in manifests::apply(&admin, &config.manifests).await? {
-            println!("{line}");
+            say(line);
         }
         Err(plane.failed().await)
     };
@@ -87,7 +90,7 @@ async fn stay_up(config: &UpConfig, data_dir: &DataDir, kubeconfig: &Path) -> an
     };
     // Why it stopped says more than how.
     ended?;
-    println!("{}", farewell?);
+    say(farewell?);
     Ok(ExitCode::SUCCESS)
 }
 
