@@ -47,6 +47,8 @@ mod delete;
 mod discover;
 #[path = "api/edit.rs"]
 mod edit;
+#[path = "api/history.rs"]
+mod history;
 #[path = "api/limits.rs"]
 mod limits;
 #[path = "api/python.rs"]

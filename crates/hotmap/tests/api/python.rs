@@ -20,7 +20,7 @@ fn the_python_client_reads_and_writes() {
 }
 
 #[test]
-fn the_python_client_watches_resumes_and_is_told_when_it_is_too_late() {
+fn the_python_client_watches_and_resumes() {
     run(include_str!("python_watches.py"));
 }
 

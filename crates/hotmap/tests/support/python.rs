@@ -25,9 +25,12 @@ impl Python {
     /// Runs a script against a server.
     #[track_caller]
     pub(crate) fn run(&self, script: &str, server: &Server) -> Finished {
+        // From a file: its lines have numbers in a traceback.
+        let file = server.home().join("script.py");
+        std::fs::write(&file, script).expect("a directory of ours");
         let mut command = Command::new(&self.program);
         command
-            .args(["-c", script])
+            .arg(file)
             .env("KUBECONFIG", server.kubeconfig())
             .env("HOME", server.home());
         command
