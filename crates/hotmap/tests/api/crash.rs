@@ -15,7 +15,7 @@ use serde_json::json;
 use crate::harness::{PATIENCE, Server, client_config};
 
 /// Rounds of writing and killing; `scripts/soak` asks for more.
-const ROUNDS_VARIABLE: &str = "HOTMAP_CRASH_ROUNDS";
+const KILLS_VARIABLE: &str = "HOTMAP_TEST_KILLS";
 const ROUNDS: u32 = 20;
 const WRITERS: usize = 8;
 /// So many answered writes of one round are enough; the kill comes while the next ones are on their way.
@@ -36,7 +36,7 @@ struct Value {
 
 #[test]
 fn every_answered_write_survives_kill_9() {
-    let rounds = env::var(ROUNDS_VARIABLE)
+    let rounds = env::var(KILLS_VARIABLE)
         .ok()
         .map_or(ROUNDS, |text| text.parse().expect("a number of rounds"));
     let runtime = tokio::runtime::Builder::new_multi_thread()
