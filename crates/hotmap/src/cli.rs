@@ -76,7 +76,7 @@ pub(crate) struct UpArgs {
     /// One more name or address in the serving certificate. Repeatable.
     #[arg(long, env = "HOTMAP_TLS_SAN", value_name = "NAME", value_delimiter = ',')]
     pub(crate) tls_san: Vec<String>,
-    /// Where the admin kubeconfig is written, mode 0600 [default: <data-dir>/admin.kubeconfig]
+    /// Where the admin kubeconfig is written, mode 0600 [default: DIR/admin.kubeconfig in the data directory]
     #[arg(long, env = "HOTMAP_KUBECONFIG", value_name = "FILE")]
     pub(crate) kubeconfig: Option<PathBuf>,
     /// Name of this node [default: the host name]

@@ -1,12 +1,14 @@
 //! The data directory: one instance of hotmap, and only one process at a time.
 //!
-//!     lock                 held by the running `up`; its content is that process's id
-//!     id                   names every kernel object of this instance
-//!     store.redb           all objects
-//!     pki/                 CA, certificates, keys
-//!     admin.kubeconfig     how kubectl gets in
-//!     host-images.yaml     what an image name stands for on this host (optional, yours)
-//!     pods/ logs/          state and logs of pods
+//! ```text
+//! lock                 held by the running `up`; its content is that process's id
+//! id                   names every kernel object of this instance
+//! store.redb           all objects
+//! pki/                 CA, certificates, keys
+//! admin.kubeconfig     how kubectl gets in
+//! host-images.yaml     what an image name stands for on this host (optional, yours)
+//! pods/ logs/          state and logs of pods
+//! ```
 
 use std::{
     fs, io,
