@@ -1,8 +1,10 @@
 //! Three public sources become one table per API package.
 //!
-//!     generated.proto   number, wire type               ┐
-//!     types.go          JSON name, omitempty, pointer    ├─▶ tables/<group>_v1.rs, tables/kinds.rs
-//!     OpenAPI v3        list type, keys, merge strategy  ┘
+//! ```text
+//! generated.proto   number, wire type               ┐
+//! types.go          JSON name, omitempty, pointer    ├─▶ tables/<group>_v1.rs, tables/kinds.rs
+//! OpenAPI v3        list type, keys, merge strategy  ┘
+//! ```
 //!
 //! Fields of the first two are joined by their wire number. Descriptions are not taken over.
 
