@@ -1,7 +1,9 @@
 //! One stored object as everybody shares it: canonical JSON bytes and the few parsed facts that requests ask for.
 //!
-//!     {"kind":"ConfigMap","apiVersion":"v1","metadata":{"resourceVersion":"7",…},"data":{…}}
-//!                                                      └── spliced in once the store has answered
+//! ```text
+//! {"kind":"ConfigMap","apiVersion":"v1","metadata":{"resourceVersion":"7",…},"data":{…}}
+//!                                                  └── spliced in once the store has answered
+//! ```
 
 use bytes::Bytes;
 use serde_json::{Map, Value};

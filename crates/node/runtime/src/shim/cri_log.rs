@@ -1,7 +1,9 @@
 //! A container's log file in CRI's format.
 //!
-//!     2026-01-01T00:00:00.000000000Z stdout F a whole line
-//!     2026-01-01T00:00:00.000000000Z stderr P 16 KiB of a longer one, or the end of a stream without newline
+//! ```text
+//! 2026-01-01T00:00:00.000000000Z stdout F a whole line
+//! 2026-01-01T00:00:00.000000000Z stderr P 16 KiB of a longer one, or the end of a stream without newline
+//! ```
 //!
 //! As containerd writes it (`internal/cri/io/logger.go`, release 2): a line of up to 16 KiB is one `F`; a longer one is `P`
 //! pieces of 16 KiB and an `F` with the rest; what is left at the end of a stream is a `P`.
