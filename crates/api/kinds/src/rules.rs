@@ -5,6 +5,9 @@
 use std::net::{IpAddr, Ipv4Addr};
 
 use hotmap_object::{FieldError, names};
+pub(crate) use names::{
+    dns_1035_label as dns_1035, dns_1123_label as label, dns_1123_subdomain as subdomain,
+};
 use serde_json::Value;
 
 pub(crate) const IMMUTABLE: &str = "field is immutable";
@@ -41,36 +44,6 @@ pub(crate) fn index(path: &str, at: usize) -> String {
 /// `path[key]`.
 pub(crate) fn key(path: &str, key: &str) -> String {
     format!("{path}[{key}]")
-}
-
-/// What breaks a DNS-1123 subdomain.
-pub(crate) fn subdomain(name: &str) -> Vec<String> {
-    in_characters(names::dns_1123_subdomain(name))
-}
-
-/// What breaks a DNS-1123 label; a name that is only too dotted gets a sentence of its own.
-pub(crate) fn label(name: &str) -> Vec<String> {
-    if name.contains('.') && names::dns_1123_subdomain(name).is_empty() {
-        let mut rules = in_characters(names::dns_1123_label(name));
-        rules.pop();
-        rules.push("must not contain dots".to_owned());
-        return rules;
-    }
-    in_characters(names::dns_1123_label(name))
-}
-
-/// What breaks a DNS-1035 label.
-pub(crate) fn dns_1035(name: &str) -> Vec<String> {
-    in_characters(names::dns_1035_label(name))
-}
-
-/// Limits of DNS names are told in characters, those of label keys and values in bytes.
-fn in_characters(rules: Vec<String>) -> Vec<String> {
-    let reworded = rules.into_iter().map(|rule| match rule.strip_suffix(" bytes") {
-        Some(head) if head.starts_with("must be no more than") => format!("{head} characters"),
-        _ => rule,
-    });
-    reworded.collect()
 }
 
 /// What breaks a prefix that a random suffix will follow: one dash at its end does not count.

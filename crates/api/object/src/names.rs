@@ -15,7 +15,10 @@ const CONFIG_KEY_RULE: &str = "a valid config key must consist of alphanumeric c
 
 /// What breaks `name` as a DNS-1123 subdomain: the rule for most object names.
 pub fn dns_1123_subdomain(name: &str) -> Vec<String> {
-    let mut broken = too_long(name, SUBDOMAIN_MAX);
+    subdomain(name, too_many_characters(name, SUBDOMAIN_MAX))
+}
+
+fn subdomain(name: &str, mut broken: Vec<String>) -> Vec<String> {
     if !name.split('.').all(is_dns_label) {
         broken.push(SUBDOMAIN_RULE.to_owned());
     }
@@ -24,16 +27,22 @@ pub fn dns_1123_subdomain(name: &str) -> Vec<String> {
 
 /// What breaks `name` as a DNS-1123 label: namespaces, containers, volumes.
 pub fn dns_1123_label(name: &str) -> Vec<String> {
-    let mut broken = too_long(name, LABEL_MAX);
+    let mut broken = too_many_characters(name, LABEL_MAX);
     if !is_dns_label(name) {
-        broken.push(LABEL_RULE.to_owned());
+        // A name that is only too dotted gets a sentence of its own.
+        let is_dotted = name.contains('.') && dns_1123_subdomain(name).is_empty();
+        broken.push(if is_dotted {
+            "must not contain dots".to_owned()
+        } else {
+            LABEL_RULE.to_owned()
+        });
     }
     broken
 }
 
 /// What breaks `name` as a DNS-1035 label: services.
 pub fn dns_1035_label(name: &str) -> Vec<String> {
-    let mut broken = too_long(name, LABEL_MAX);
+    let mut broken = too_many_characters(name, LABEL_MAX);
     if !is_dns_label(name) || !name.starts_with(|first: char| first.is_ascii_lowercase()) {
         broken.push(DNS_1035_RULE.to_owned());
     }
@@ -69,7 +78,7 @@ pub fn qualified_name(key: &str) -> Vec<String> {
         Some("") => broken.push("prefix part must be non-empty".to_owned()),
         Some(prefix) => {
             broken.extend(
-                dns_1123_subdomain(prefix)
+                subdomain(prefix, too_long(prefix, SUBDOMAIN_MAX))
                     .into_iter()
                     .map(|rule| format!("prefix part {rule}")),
             );
@@ -124,6 +133,15 @@ pub fn config_key(key: &str) -> Vec<String> {
 fn too_long(text: &str, max: usize) -> Vec<String> {
     if text.len() > max {
         vec![format!("must be no more than {max} bytes")]
+    } else {
+        Vec::new()
+    }
+}
+
+/// Upstream tells the limit of a DNS name in characters and that of a label or its prefix in bytes; both count bytes.
+fn too_many_characters(name: &str, max: usize) -> Vec<String> {
+    if name.len() > max {
+        vec![format!("must be no more than {max} characters")]
     } else {
         Vec::new()
     }
