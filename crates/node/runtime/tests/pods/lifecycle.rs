@@ -231,7 +231,7 @@ async fn mounts_users_and_writable_directories_are_as_asked_for() {
         gid: 3000,
         supplementary_groups: vec![2000],
     };
-    config.cwd = "/work/dir".into();
+    config.cwd = "/made/dir".into();
     config.writable = vec!["/var/cache/app".into()];
     config.links = vec![("/var/cache/app/log".into(), "/dev/stdout".into())];
     config.mounts = vec![
@@ -244,7 +244,7 @@ async fn mounts_users_and_writable_directories_are_as_asked_for() {
     assert_eq!(exit_code, 0, "{text}");
     for part in [
         "Groups:\t2000 3000",
-        "/work/dir",
+        "/made/dir",
         "valuevalue",
         "s3cret",
         "read-only",
