@@ -100,7 +100,7 @@ impl Plane {
         let client = self.client(Identity::Controllers).await?;
         let stopping = stopped(self.stop_clients.subscribe());
         self.clients
-            .spawn(async move { Ok(hotmap_workload::run(client, stopping).await?) });
+            .spawn(async move { Ok(hotmap_workload::run(client.clone(), client, stopping).await?) });
         Ok(())
     }
 

@@ -340,7 +340,7 @@ mod tests {
             ("system:hotmap-controllers", "deletecollection secrets ns/", true),
             ("system:hotmap-controllers", "watch secrets ns/", true),
             ("system:hotmap-controllers", "get secrets ns/a", false),
-            ("system:hotmap-controllers", "create pods ns/", false),
+            ("system:hotmap-controllers", "create pods ns/", true),
             ("system:hotmap-controllers", "get pods/log ns/mine", false),
         ];
         for (name, wanted, allowed) in table {

@@ -1,11 +1,17 @@
 //! Runs all controllers as one.
 
-use std::{any::Any, future::Future, time::Duration};
+use std::{any::Any, future::Future, sync::Arc, time::Duration};
 
 use hotmap_client::{Backoff, Client};
 use tokio::task::{JoinError, JoinSet};
 
-use crate::{binding, namespace_lifecycle};
+use crate::{
+    binding,
+    context::{Context, SystemClock},
+    events::Events,
+    informers::{Collections, Informers},
+    namespace_lifecycle,
+};
 
 /// First and longest pause between two attempts at the same thing.
 const RETRY_MIN: Duration = Duration::from_millis(50);
@@ -24,18 +30,33 @@ pub enum ControllerError {
 
 /// Runs the controllers until `shutdown` ends; then they stop where they are, which is safe at every point.
 ///
-/// The client needs the right to read and bind pods, read nodes, write pod status and events, and to delete everything
-/// in namespaces and finalize them. A failed request is retried with back-off, for ever.
+/// They write through `client` and follow what they look at through `collections`: the client itself, or the server in
+/// this process. The client needs the rights that the server lists for controllers. A failed request is retried with
+/// back-off, for ever.
 ///
 /// # Errors
 /// [`ControllerError`] if a controller itself breaks. None of them ends on its own account.
-pub async fn run(client: Client, shutdown: impl Future<Output = ()>) -> Result<(), ControllerError> {
-    let mut controllers = JoinSet::new();
-    controllers.spawn(binding::run(client.clone()));
-    controllers.spawn(namespace_lifecycle::run(client));
+pub async fn run(
+    client: Client,
+    collections: impl Collections,
+    shutdown: impl Future<Output = ()>,
+) -> Result<(), ControllerError> {
+    let mut tasks = JoinSet::new();
+    let (events, event_writer) = Events::new(client.clone());
+    let context = Context {
+        client: client.clone(),
+        informers: Arc::new(Informers::default()),
+        events,
+        clock: Arc::new(SystemClock),
+    };
+    tasks.spawn(event_writer.run());
+    tasks.spawn(namespace_lifecycle::run(client));
+    binding::start(&context, &mut tasks);
+    // Last: by now every controller has said what it wants to follow.
+    context.informers.start(&collections, &mut tasks);
     tokio::select! {
         () = shutdown => Ok(()),
-        ended = controllers.join_next() => Err(match ended {
+        ended = tasks.join_next() => Err(match ended {
             Some(Err(error)) => ControllerError::Panicked(panic_text(error)),
             Some(Ok(())) | None => ControllerError::Ended,
         }),

@@ -1,4 +1,4 @@
-//! What the controllers' identity may do: bind pods, empty a deleted namespace, say what happened.
+//! What the controllers' identity may do: create, change and bind pods, empty a deleted namespace, say what happened.
 
 use super::Attributes;
 
@@ -7,6 +7,7 @@ pub(super) fn allow(wanted: &Attributes) -> bool {
     match (wanted.verb.as_str(), wanted.what().as_str()) {
         ("get" | "list" | "watch", "pods" | "nodes" | "namespaces" | "coordination.k8s.io/leases") => true,
         ("create", "pods/binding") | ("update" | "patch", "pods/status") => true,
+        ("create" | "patch", "pods") => true,
         ("update", "namespaces/finalize") | ("update" | "patch", "namespaces/status") => true,
         ("create" | "patch" | "update", "events" | "events.k8s.io/events") => true,
         ("create" | "get" | "update" | "patch", "serviceaccounts") => true,

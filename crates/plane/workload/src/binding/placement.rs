@@ -3,9 +3,9 @@
 //! The order of the checks and their texts are those of `pkg/scheduler/framework/plugins` (nodeunschedulable,
 //! tainttoleration, nodeaffinity) and of `FitError` in `pkg/scheduler/framework`, Kubernetes 1.36.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
-use super::view::{NodeRequirement, NodeSelectorTerm, NodeView, PodView, Taint, Toleration};
+use crate::view::{Node, NodeRequirement, NodeSelectorTerm, Pod, Taint, Toleration};
 
 const UNSCHEDULABLE_TAINT: &str = "node.kubernetes.io/unschedulable";
 const NOT_READY_TAINT: &str = "node.kubernetes.io/not-ready";
@@ -21,25 +21,22 @@ pub(super) enum Placement {
     Nowhere { message: String },
 }
 
-/// Places a pod. Among the nodes that take it `turn` chooses, so that they take turns.
-pub(super) fn place(pod: &PodView, nodes: &BTreeMap<String, NodeView>, turn: u64) -> Placement {
+/// Places a pod on the node that takes it and has the fewest pods; among equals the first by name.
+pub(super) fn place(pod: &Pod, nodes: &[Arc<Node>], pods_on: impl Fn(&str) -> usize) -> Placement {
     if !pod.spec.scheduling_gates.is_empty() {
         return Placement::Gated;
     }
     let mut fitting = Vec::new();
     let mut reasons: BTreeMap<String, usize> = BTreeMap::new();
-    for (name, node) in nodes {
+    for node in nodes {
         match refusal(pod, node) {
-            None => fitting.push(name),
+            None => fitting.push(node.metadata.name.as_str()),
             Some(reason) => *reasons.entry(reason).or_default() += 1,
         }
     }
-    let turn = turn
-        .checked_rem(fitting.len() as u64)
-        .and_then(|turn| usize::try_from(turn).ok());
-    match turn.and_then(|turn| fitting.get(turn)) {
+    match fitting.into_iter().min_by_key(|&name| (pods_on(name), name)) {
         Some(node) => Placement::On {
-            node: (*node).clone(),
+            node: node.to_owned(),
         },
         None => Placement::Nowhere {
             message: message(nodes.len(), &reasons),
@@ -63,7 +60,7 @@ fn message(nodes: usize, reasons: &BTreeMap<String, usize>) -> String {
 }
 
 /// The first reason against a node.
-fn refusal(pod: &PodView, node: &NodeView) -> Option<String> {
+fn refusal(pod: &Pod, node: &Node) -> Option<String> {
     let taint = |key: &str| Taint {
         key: key.to_owned(),
         value: String::new(),
@@ -117,7 +114,7 @@ fn matches_taint(toleration: &Toleration, taint: &Taint) -> bool {
 
 /// Source: `staging/src/k8s.io/component-helpers/scheduling/corev1/nodeaffinity`. Terms are alternatives, and a term
 /// without requirements matches nothing.
-fn selects(pod: &PodView, node: &NodeView) -> bool {
+fn selects(pod: &Pod, node: &Node) -> bool {
     let labels = &node.metadata.labels;
     let by_selector = pod
         .spec
@@ -134,7 +131,7 @@ fn selects(pod: &PodView, node: &NodeView) -> bool {
         })
 }
 
-fn term_matches(term: &NodeSelectorTerm, node: &NodeView) -> bool {
+fn term_matches(term: &NodeSelectorTerm, node: &Node) -> bool {
     let label = |key: &str| node.metadata.labels.get(key).map(String::as_str);
     let field = |key: &str| (key == "metadata.name").then_some(node.metadata.name.as_str());
     let is_empty = term.match_expressions.is_empty() && term.match_fields.is_empty();
@@ -172,11 +169,11 @@ mod tests {
 
     use super::*;
 
-    fn pod(spec: Value) -> PodView {
+    fn pod(spec: Value) -> Pod {
         serde_json::from_value(json!({"metadata": {"name": "p"}, "spec": spec})).expect("a pod")
     }
 
-    fn nodes(nodes: Value) -> BTreeMap<String, NodeView> {
+    fn nodes(nodes: Value) -> Vec<Arc<Node>> {
         let parse = |(name, mut node): (&String, Value)| {
             node["metadata"]["name"] = name.as_str().into();
             let ready = node
@@ -184,7 +181,7 @@ mod tests {
                 .and_then(|node| node.remove("ready"))
                 .unwrap_or(json!("True"));
             node["status"] = json!({"conditions": [{"type": "Ready", "status": ready}]});
-            (name.clone(), serde_json::from_value(node).expect("a node"))
+            Arc::new(serde_json::from_value(node).expect("a node"))
         };
         nodes
             .as_object()
@@ -294,7 +291,7 @@ mod tests {
             (affinity(json!([{}])), &plain, unmatched),
         ] {
             assert_eq!(
-                place(&pod(spec.clone()), &nodes(json!({"n": node})), 0),
+                place(&pod(spec.clone()), &nodes(json!({"n": node})), |_| 0),
                 placement,
                 "{spec} on {node}"
             );
@@ -302,12 +299,14 @@ mod tests {
     }
 
     #[test]
-    fn nodes_take_turns_and_reasons_are_counted() {
+    fn the_fewest_pods_come_first_and_reasons_are_counted() {
         let two = nodes(json!({"a": {}, "b": {}}));
-        let turns: Vec<_> = (0..3).map(|turn| place(&pod(json!({})), &two, turn)).collect();
-        assert_eq!(turns, [on("a"), on("b"), on("a")]);
+        for (counts, node) in [([0, 0], "a"), ([1, 0], "b"), ([1, 2], "a")] {
+            let pods_on = |name: &str| counts[usize::from(name == "b")];
+            assert_eq!(place(&pod(json!({})), &two, pods_on), on(node));
+        }
         let three = nodes(json!({"a": {}, "b": {}, "c": {"spec": {"unschedulable": true}}}));
-        let Placement::Nowhere { message } = place(&pod(json!({"nodeSelector": {"x": "y"}})), &three, 0)
+        let Placement::Nowhere { message } = place(&pod(json!({"nodeSelector": {"x": "y"}})), &three, |_| 0)
         else {
             panic!("placed");
         };
@@ -316,33 +315,9 @@ mod tests {
             "0/3 nodes are available: 1 node(s) were unschedulable, 2 node(s) didn't match Pod's node affinity/selector. \
              preemption: 0/3 nodes are available: 3 Preemption is not helpful for scheduling."
         );
-        let Placement::Nowhere { message } = place(&pod(json!({})), &nodes(json!({})), 5) else {
+        let Placement::Nowhere { message } = place(&pod(json!({})), &nodes(json!({})), |_| 0) else {
             panic!("placed")
         };
         assert_eq!(message, "no nodes available to schedule pods");
-    }
-
-    #[test]
-    fn only_waiting_pods_of_this_scheduler_want_a_node() {
-        for (value, wants) in [
-            (json!({"spec": {"schedulerName": "s"}}), true),
-            (
-                json!({"spec": {"schedulerName": "s", "nodeName": null}, "status": {"phase": "Pending"}}),
-                true,
-            ),
-            (json!({"spec": {"schedulerName": "s", "nodeName": "n"}}), false),
-            (json!({"spec": {"schedulerName": "other"}}), false),
-            (
-                json!({"metadata": {"deletionTimestamp": "2026-01-02T15:04:05Z"}, "spec": {"schedulerName": "s"}}),
-                false,
-            ),
-            (
-                json!({"spec": {"schedulerName": "s"}, "status": {"phase": "Failed"}}),
-                false,
-            ),
-        ] {
-            let pod: PodView = serde_json::from_value(value.clone()).expect("a pod");
-            assert_eq!(pod.wants_a_node("s"), wants, "{value}");
-        }
     }
 }

@@ -1,0 +1,131 @@
+//! Which objects belong to a controller: by its selector, and by the owner reference that says so.
+//!
+//! Source: `pkg/controller/controller_ref_manager.go`, Kubernetes 1.36.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use crate::view::{Metadata, OwnerReference, Selector, View};
+
+/// What a controller has, takes and gives back.
+#[derive(Debug)]
+pub(crate) struct Claims<V> {
+    /// It controls these and its selector matches them.
+    pub(crate) owned: Vec<Arc<V>>,
+    /// Nobody controls these, and its selector matches them.
+    pub(crate) adopt: Vec<Arc<V>>,
+    /// It controls these, and its selector matches them no longer.
+    pub(crate) release: Vec<Arc<V>>,
+}
+
+/// Sorts `candidates`, all of one namespace. An owner that is being deleted takes and gives nothing.
+pub(crate) fn claim<V: View>(
+    owner: &Metadata,
+    selector: &Selector,
+    candidates: impl IntoIterator<Item = Arc<V>>,
+) -> Claims<V> {
+    let mut claims = Claims {
+        owned: Vec::new(),
+        adopt: Vec::new(),
+        release: Vec::new(),
+    };
+    for candidate in candidates {
+        let metadata = candidate.metadata();
+        let matches = selector.matches(&metadata.labels);
+        match metadata.controller() {
+            Some(controller) if controller.uid != owner.uid => {}
+            Some(_) if matches => claims.owned.push(candidate),
+            Some(_) if !owner.is_deleting() => claims.release.push(candidate),
+            None if matches && !owner.is_deleting() && !metadata.is_deleting() => {
+                claims.adopt.push(candidate)
+            }
+            Some(_) | None => {}
+        }
+    }
+    claims
+}
+
+/// The reference by which `owner` controls what it creates and adopts.
+pub(crate) fn controller_reference<V: View>(owner: &V) -> OwnerReference {
+    let metadata = owner.metadata();
+    OwnerReference {
+        api_version: V::API_VERSION.to_owned(),
+        kind: V::KIND.to_owned(),
+        name: metadata.name.clone(),
+        uid: metadata.uid.clone(),
+        controller: true,
+        block_owner_deletion: true,
+    }
+}
+
+/// The strategic merge patch that makes `owner` the controller of the object with this uid.
+pub(crate) fn adoption<V: View>(owner: &V, uid: &str) -> Value {
+    json!({"metadata": {"uid": uid, "ownerReferences": [controller_reference(owner)]}})
+}
+
+/// The strategic merge patch that ends `owner`'s control of the object with this uid.
+pub(crate) fn release<V: View>(owner: &V, uid: &str) -> Value {
+    json!({"metadata": {"uid": uid, "ownerReferences": [{"$patch": "delete", "uid": owner.metadata().uid}]}})
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::view::Pod;
+
+    #[test]
+    fn objects_are_owned_adopted_released_or_none_of_our_business() {
+        let pod = |owner: &str, label: &str, deleting: bool| {
+            let owners = match owner {
+                "" => json!([]),
+                uid => json!([{"uid": uid, "controller": true}, {"uid": "not-its-controller"}]),
+            };
+            let deletion = deleting.then_some("2026-01-02T15:04:05Z");
+            let pod = json!({"metadata": {"name": format!("{owner}/{label}/{deleting}"), "labels": {"app": label},
+                "ownerReferences": owners, "deletionTimestamp": deletion}});
+            Arc::new(serde_json::from_value::<Pod>(pod).expect("a pod"))
+        };
+        let candidates = || {
+            ["", "us", "them"].into_iter().flat_map(|owner| {
+                ["web", "other"]
+                    .into_iter()
+                    .flat_map(move |label| [false, true].map(|deleting| (owner, label, deleting)))
+            })
+        };
+        let selector = Selector {
+            match_labels: [("app".to_owned(), "web".to_owned())].into(),
+            ..Selector::default()
+        };
+        for (is_deleting, owned, adopt, release) in [
+            (
+                false,
+                vec!["us/web/false", "us/web/true"],
+                vec!["/web/false"],
+                vec!["us/other/false", "us/other/true"],
+            ),
+            (true, vec!["us/web/false", "us/web/true"], vec![], vec![]),
+        ] {
+            let owner = Metadata {
+                uid: "us".to_owned(),
+                deletion_timestamp: is_deleting.then(|| "2026-01-02T15:04:05Z".parse().expect("a time")),
+                ..Metadata::default()
+            };
+            let all = candidates().map(|(owner, label, deleting)| pod(owner, label, deleting));
+            let claims = claim(&owner, &selector, all);
+            let names = |pods: &[Arc<Pod>]| {
+                pods.iter()
+                    .map(|pod| pod.metadata.name.clone())
+                    .collect::<Vec<_>>()
+            };
+            assert_eq!(
+                (names(&claims.owned), names(&claims.adopt), names(&claims.release)),
+                (
+                    owned.into_iter().map(str::to_owned).collect(),
+                    adopt.into_iter().map(str::to_owned).collect(),
+                    release.into_iter().map(str::to_owned).collect()
+                )
+            );
+        }
+    }
+}
