@@ -1,7 +1,9 @@
 //! What every Kubernetes object has: a key, a revision, metadata, selectors to be found by, and `Status` for errors.
 //!
-//! No I/O and no async: everything here is a value or a pure function.
+//! No I/O and no async: everything here is a value or a pure function. The one thing looked up outside is the time zone
+//! database.
 
+mod cron_schedule;
 mod field_error;
 mod field_selector;
 mod group;
@@ -13,6 +15,7 @@ mod revision;
 mod status;
 pub mod timestamp;
 
+pub use cron_schedule::{CronSchedule, CronScheduleError, UnknownTimeZone, time_zone};
 pub use field_error::{FieldError, FieldErrorKind};
 pub use field_selector::{FieldRequirement, FieldSelector, FieldSelectorError};
 pub use group::{GroupResource, GroupVersionKind};
