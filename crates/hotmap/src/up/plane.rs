@@ -118,6 +118,8 @@ impl Plane {
             instance_id: data_dir.id().to_owned(),
             internal_ip: reachable(address).ip(),
             allow_privileged: config.allow_privileged,
+            // The API listens where pods cannot reach it.
+            api_for_pods: None,
             boot_id: config.faults.boot_id.as_deref().map(BootId::injected),
             hold_watches: config.faults.hold_watches,
         };

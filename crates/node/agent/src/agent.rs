@@ -5,7 +5,7 @@ mod workers;
 
 use std::{
     collections::BTreeMap,
-    net::IpAddr,
+    net::{IpAddr, Ipv4Addr},
     path::{Path, PathBuf},
     sync::Arc,
     time::Duration,
@@ -25,12 +25,15 @@ use tracing::{error, info, warn};
 
 use crate::{
     access::Access,
+    clock::SystemClock,
+    environment::{self, ApiForPods},
     events::Recorder,
     images::Images,
     node::{self, Machine},
     objects::ObjectCache,
     pod::Pod,
     references::ObjectRef,
+    tokens::TokenCache,
     volumes::{Placement, PlacementError, VolumeManager},
     worker::{Shared, Wanted},
 };
@@ -54,6 +57,8 @@ pub struct AgentConfig {
     pub internal_ip: IpAddr,
     /// Whether privileged containers may run.
     pub allow_privileged: bool,
+    /// Where pods find the API; without it they are not told.
+    pub api_for_pods: Option<ApiForPods>,
     /// The running boot; the kernel's own unless a test pretends a reboot.
     pub boot_id: Option<BootId>,
     /// Holds back every change that a watch of a ConfigMap or Secret brings, so that a test sees what else delivers it.
@@ -111,6 +116,7 @@ pub struct Agent {
 impl Drop for Agent {
     fn drop(&mut self) {
         self.shared.objects.end();
+        self.shared.tokens.end();
     }
 }
 
@@ -156,11 +162,14 @@ impl Agent {
                 Arc::new(on_change(shared.clone(), Arc::clone(&nudges))),
                 config.hold_watches,
             );
-            volumes.look_up_in(Arc::clone(&objects));
+            let tokens = TokenCache::new(client.clone(), SystemClock, Arc::new(on_token(shared.clone())));
+            volumes.look_up_in(Arc::clone(&objects), Arc::clone(&tokens));
             Shared {
                 client,
+                service_environment: environment::of_api(config.api_for_pods, runtime.gateway()),
                 runtime,
                 objects,
+                tokens,
                 volumes,
                 placement,
                 images,
@@ -176,6 +185,11 @@ impl Agent {
             tasks,
             known: Arc::default(),
         })
+    }
+
+    /// The node's address on the bridge of its pods: what a pod calls its gateway.
+    pub fn gateway(&self) -> Ipv4Addr {
+        self.shared.runtime.gateway()
     }
 
     /// Reaches the logs and processes of the pods on this node.
@@ -294,6 +308,15 @@ fn on_change(
     }
 }
 
+/// What a token that came, or did not, sets in motion.
+fn on_token(shared: std::sync::Weak<Shared>) -> impl Fn(&str) + Send + Sync {
+    move |pod_uid| {
+        if let Some(shared) = shared.upgrade() {
+            shared.volumes.token_changed(pod_uid);
+        }
+    }
+}
+
 async fn register(client: &Client, machine: &Machine) -> Result<(), AgentError> {
     let mut retries = Backoff::seeded(RETRY_MIN, RETRY_MAX);
     loop {
@@ -343,6 +366,7 @@ pub async fn down(data_dir: &Path, instance_id: &str) -> Result<(), AgentError> 
         instance_id: instance_id.to_owned(),
         internal_ip: IpAddr::from([127, 0, 0, 1]),
         allow_privileged: false,
+        api_for_pods: None,
         boot_id: None,
         hold_watches: false,
     };

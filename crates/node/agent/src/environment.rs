@@ -1,9 +1,15 @@
 //! The environment of a container, computed afresh for each start.
 //!
 //! Order and precedence follow `pkg/kubelet/kubelet_pods.go` (`makeEnvironmentVariables`), Kubernetes 1.36: `envFrom` in
-//! order, then `env` in order, later ones win. Service variables are not made: hotmap does not proxy services.
+//! order, then `env` in order, later ones win. Of the variables that name services there are those of `kubernetes`, the API
+//! itself, and no others: hotmap does not proxy services. They come first, so that everything else wins over them; as
+//! upstream, `enableServiceLinks: false` does not take them away.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::BTreeMap,
+    net::{IpAddr, Ipv4Addr, SocketAddr},
+    sync::Arc,
+};
 
 use crate::{
     expansion::expand,
@@ -15,6 +21,38 @@ use crate::{
 
 /// Variables by name, the form in which commands and arguments look them up.
 pub(crate) type Environment = BTreeMap<String, String>;
+
+/// Where pods find the API.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ApiForPods {
+    /// At this port of the bridge that the node's pods are on.
+    Bridge(u16),
+    /// At this address, which pods can reach by themselves.
+    Address(SocketAddr),
+}
+
+/// The variables of the service `kubernetes` (`pkg/kubelet/envvars`, Kubernetes 1.36), whose only port is called `https`.
+pub(crate) fn of_api(api: Option<ApiForPods>, gateway: Ipv4Addr) -> Environment {
+    let at = match api {
+        None => return Environment::new(),
+        Some(ApiForPods::Bridge(port)) => SocketAddr::new(IpAddr::V4(gateway), port),
+        Some(ApiForPods::Address(at)) => at,
+    };
+    let (host, port) = (at.ip().to_string(), at.port().to_string());
+    let link = format!("KUBERNETES_PORT_{port}_TCP");
+    let url = format!("tcp://{at}");
+    let variables = [
+        ("KUBERNETES_SERVICE_HOST".to_owned(), host.clone()),
+        ("KUBERNETES_SERVICE_PORT".to_owned(), port.clone()),
+        ("KUBERNETES_SERVICE_PORT_HTTPS".to_owned(), port.clone()),
+        ("KUBERNETES_PORT".to_owned(), url.clone()),
+        (format!("{link}_PROTO"), "tcp".to_owned()),
+        (format!("{link}_PORT"), port),
+        (format!("{link}_ADDR"), host),
+        (link, url),
+    ];
+    Environment::from(variables)
+}
 
 /// Why a container cannot get its environment, in the kubelet's words: `CreateContainerConfigError`.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -47,11 +85,13 @@ pub(crate) enum Known {
     Unknown,
 }
 
-/// Computes the environment. `look_up` is asked once per object, so that all variables of it come from one revision.
+/// Computes the environment over that of `services`. `look_up` is asked once per object, so that all variables of it come from
+/// one revision.
 pub(crate) fn environment(
     pod: &Pod,
     container: &Container,
     facts: &PodFacts,
+    services: Environment,
     look_up: impl Fn(&ObjectRef) -> Known,
 ) -> Result<Environment, EnvironmentError> {
     let mut objects = Objects {
@@ -59,7 +99,7 @@ pub(crate) fn environment(
         look_up,
         seen: BTreeMap::new(),
     };
-    let mut variables = Environment::new();
+    let mut variables = services;
     for source in &container.env_from {
         let config_map = source
             .config_map_ref
@@ -213,7 +253,14 @@ mod tests {
             (ObjectKind::ConfigMap, "unknown") => Known::Unknown,
             _ => Known::Missing,
         };
-        let variables = environment(&pod, &pod.spec.containers[0], &PodFacts::default(), look_up);
+        let services = Environment::from([("SERVICE".to_owned(), "10.0.0.1".to_owned())]);
+        let variables = environment(
+            &pod,
+            &pod.spec.containers[0],
+            &PodFacts::default(),
+            services,
+            look_up,
+        );
         variables
             .map(|variables| {
                 variables
@@ -231,7 +278,8 @@ mod tests {
             "env": [{"name": "A", "value": "1"}, {"name": "B", "value": "$(A)$(P_level)$(C)"}, {"name": "A", "value": "2"},
                     {"name": "P_level", "valueFrom": {"configMapKeyRef": {"name": "app", "key": "none", "optional": true}}},
                     {"name": "T", "valueFrom": {"secretKeyRef": {"name": "key", "key": "token"}}},
-                    {"name": "N", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}, {"name": "E"}]});
+                    {"name": "N", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}, {"name": "E"},
+                    {"name": "S", "value": "https://$(SERVICE)"}, {"name": "SERVICE", "value": "own"}]});
         let expected = [
             "A=2",
             "B=1INFO$(C)",
@@ -239,9 +287,38 @@ mod tests {
             "N=p",
             "P_a.b=dotted",
             "P_level=INFO",
+            "S=https://10.0.0.1",
+            "SERVICE=own",
             "T=s3cr3t",
         ];
         assert_eq!(computed(container).expect("complete"), expected);
+    }
+
+    #[test]
+    fn pods_are_told_where_the_api_is() {
+        let gateway = Ipv4Addr::new(10, 88, 0, 1);
+        assert_eq!(of_api(None, gateway), Environment::new());
+        let shown = |api| -> Vec<String> {
+            let variables = of_api(Some(api), gateway);
+            variables
+                .iter()
+                .map(|(name, value)| format!("{name}={value}"))
+                .collect()
+        };
+        let expected = [
+            "KUBERNETES_PORT=tcp://10.88.0.1:6443",
+            "KUBERNETES_PORT_6443_TCP=tcp://10.88.0.1:6443",
+            "KUBERNETES_PORT_6443_TCP_ADDR=10.88.0.1",
+            "KUBERNETES_PORT_6443_TCP_PORT=6443",
+            "KUBERNETES_PORT_6443_TCP_PROTO=tcp",
+            "KUBERNETES_SERVICE_HOST=10.88.0.1",
+            "KUBERNETES_SERVICE_PORT=6443",
+            "KUBERNETES_SERVICE_PORT_HTTPS=6443",
+        ];
+        assert_eq!(shown(ApiForPods::Bridge(6443)), expected);
+        let elsewhere = shown(ApiForPods::Address("[fd00::1]:443".parse().expect("an address")));
+        assert!(elsewhere.contains(&"KUBERNETES_PORT_443_TCP=tcp://[fd00::1]:443".to_owned()));
+        assert!(elsewhere.contains(&"KUBERNETES_SERVICE_HOST=fd00::1".to_owned()));
     }
 
     #[test]

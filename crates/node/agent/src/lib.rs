@@ -10,6 +10,7 @@
 mod access;
 mod agent;
 mod backoff;
+mod clock;
 mod command;
 mod environment;
 mod events;
@@ -27,8 +28,10 @@ mod records;
 mod references;
 mod status;
 mod support;
+mod tokens;
 mod volumes;
 mod worker;
 
 pub use access::{Access, LogError, LogOptions, LogPieces};
 pub use agent::{Agent, AgentConfig, AgentError, down};
+pub use environment::ApiForPods;

@@ -19,7 +19,7 @@ pub(crate) use probe::{HttpGetAction, Port, Probe};
 pub(crate) use security::{PodSecurityContext, SecurityContext};
 pub(crate) use volume::{
     ConfigMapSource, DownwardFile, DownwardSource, EmptyDirSource, HostPathSource, KeyToPath, SecretSource,
-    Volume, VolumeMount,
+    TokenSource, Volume, VolumeMount,
 };
 
 /// One pod.

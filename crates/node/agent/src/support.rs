@@ -35,10 +35,7 @@ const POD: &[(&str, Treatment)] = &[
         "affinity",
         Noted("is not evaluated: the pod is on this node already"),
     ),
-    (
-        "automountServiceAccountToken",
-        NotedUnless(&["false"], "pods get no token yet"),
-    ),
+    ("automountServiceAccountToken", Works),
     ("containers", Works),
     ("dnsConfig", Noted("the host's /etc/resolv.conf is used")),
     (
@@ -231,7 +228,7 @@ const PROJECTED_SOURCE: &[(&str, Treatment)] = &[
     ("configMap", Works),
     ("downwardAPI", Works),
     ("secret", Works),
-    ("serviceAccountToken", Refused("pods get no token yet")),
+    ("serviceAccountToken", Works),
 ];
 
 const VOLUME_MOUNT: &[(&str, Treatment)] = &[
@@ -403,8 +400,8 @@ mod tests {
                 "spec.volumes[0].nfs: this kind of volume is not supported",
             ),
             (
-                json!({"volumes": [{"projected": {"sources": [{"serviceAccountToken": {"path": "t"}}]}}]}),
-                "spec.volumes[0].projected.sources[0].serviceAccountToken: pods get no token yet",
+                json!({"volumes": [{"projected": {"sources": [{"podCertificate": {"signerName": "x/y"}}]}}]}),
+                "spec.volumes[0].projected.sources[0].podCertificate: this kind of source is not supported",
             ),
             (
                 json!({"containers": [{"readinessProbe": {"grpc": {"port": 1}}}]}),

@@ -36,6 +36,7 @@ use crate::{
     objects::ObjectCache,
     pod::{Pod, Volume},
     references::{self, ObjectRef},
+    tokens::{self, TokenCache},
     worker::printed,
 };
 
@@ -68,6 +69,8 @@ pub(crate) struct DesiredVolume {
     /// Who owns it on the host: the pod's root, and its fsGroup.
     pub(crate) owner: Ownership,
     pub(crate) fs_group: Option<u32>,
+    /// Who owns projected tokens instead: the one user of all containers, as an id of the host.
+    pub(crate) token_owner: Option<u32>,
 }
 
 /// How one volume stands.
@@ -89,13 +92,19 @@ pub(crate) struct VolumeManager {
 struct Shared {
     root: Directory,
     root_path: PathBuf,
-    objects: OnceLock<Arc<ObjectCache>>,
+    sources: OnceLock<Lookups>,
     on_attempt: OnAttempt,
     state: Mutex<State>,
     /// Something was queued, or we stop.
     work: Condvar,
     /// A volume is no longer being written.
     idle: Condvar,
+}
+
+/// Where the content of volumes is looked up.
+struct Lookups {
+    objects: Arc<ObjectCache>,
+    tokens: Arc<TokenCache>,
 }
 
 #[derive(Default)]
@@ -118,7 +127,7 @@ impl VolumeManager {
         let shared = Arc::new(Shared {
             root: Directory::open(&root_path)?,
             root_path,
-            objects: OnceLock::new(),
+            sources: OnceLock::new(),
             on_attempt,
             state: Mutex::default(),
             work: Condvar::new(),
@@ -133,11 +142,11 @@ impl VolumeManager {
         Ok(Self { shared })
     }
 
-    /// Where objects are looked up; given once, before the first volume.
-    pub(crate) fn look_up_in(&self, objects: Arc<ObjectCache>) {
+    /// Where objects and tokens are looked up; given once, before the first volume.
+    pub(crate) fn look_up_in(&self, objects: Arc<ObjectCache>, tokens: Arc<TokenCache>) {
         assert!(
-            self.shared.objects.set(objects).is_ok(),
-            "the agent gives the object cache once"
+            self.shared.sources.set(Lookups { objects, tokens }).is_ok(),
+            "the agent gives the sources once"
         );
     }
 
@@ -169,13 +178,17 @@ impl VolumeManager {
     pub(crate) fn object_changed(&self, reference: &ObjectRef, pods: &[String]) {
         let mut state = self.shared.state.lock();
         for pod_uid in pods {
-            let concerned: Vec<VolumeKey> = state
-                .of_pod(pod_uid)
-                .filter(|(_, entry)| entry.desired.refers_to(reference))
-                .map(|(key, _)| key.clone())
-                .collect();
-            concerned.into_iter().for_each(|key| state.queue.push(key));
+            state.look_at(pod_uid, |desired| desired.refers_to(reference));
         }
+        self.shared.work.notify_all();
+    }
+
+    /// Looks at every volume of the pod that projects a token.
+    pub(crate) fn token_changed(&self, pod_uid: &str) {
+        let mut state = self.shared.state.lock();
+        state.look_at(pod_uid, |desired| {
+            !tokens::of_volume(&desired.pod, &desired.volume).is_empty()
+        });
         self.shared.work.notify_all();
     }
 
@@ -220,6 +233,15 @@ impl State {
         self.volumes
             .range(first..)
             .take_while(move |(key, _)| key.pod_uid == pod_uid)
+    }
+
+    fn look_at(&mut self, pod_uid: &str, concerns: impl Fn(&DesiredVolume) -> bool) {
+        let concerned: Vec<VolumeKey> = self
+            .of_pod(pod_uid)
+            .filter(|(_, entry)| concerns(&entry.desired))
+            .map(|(key, _)| key.clone())
+            .collect();
+        concerned.into_iter().for_each(|key| self.queue.push(key));
     }
 }
 
@@ -323,17 +345,19 @@ impl Shared {
         desired: &DesiredVolume,
         writer: Option<Arc<AtomicWriter>>,
     ) -> Result<(Arc<AtomicWriter>, Outcome), Failure> {
-        let objects = self
-            .objects
+        let Lookups { objects, tokens } = self
+            .sources
             .get()
-            .expect("the agent gives the object cache before the first volume");
+            .expect("the agent gives the sources before the first volume");
         let look_up = |reference: &ObjectRef| objects.get(reference);
-        let payload = sources::payload(desired, look_up).map_err(|error| {
+        let payload = sources::payload(desired, look_up, |token| tokens.get(token)).map_err(|error| {
             let mut named =
                 references::of_volume(&desired.pod.metadata.namespace, &desired.volume).into_iter();
-            let is_unheard = named.any(|reference| matches!(objects.get(&reference), Known::Unknown));
+            let mut tokens_named = tokens::of_volume(&desired.pod, &desired.volume).into_iter();
+            let is_unheard = named.any(|reference| matches!(objects.get(&reference), Known::Unknown))
+                || tokens_named.any(|token| tokens.get(&token).is_err());
             Failure {
-                // A missing object or key comes as a change of the object: nothing to try before that.
+                // A missing object, key or token comes as a change: nothing to try before that.
                 is_retried: !error.waits_for_object(),
                 is_unheard,
                 text: error.to_string(),

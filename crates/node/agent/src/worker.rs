@@ -20,6 +20,7 @@ use tracing::info;
 
 use crate::{
     backoff,
+    environment::Environment,
     events::{Recorder, Subject},
     fields::PodFacts,
     images::Images,
@@ -32,6 +33,7 @@ use crate::{
     records::{Ended, Records, RunState, recover},
     status::{PodGround, Refusal, pod_status},
     support,
+    tokens::TokenCache,
     volumes::{Placement, VolumeManager},
 };
 pub(crate) use end::{remove_logs, remove_volumes};
@@ -49,6 +51,7 @@ pub(crate) struct Shared {
     pub(crate) client: Client,
     pub(crate) runtime: Runtime,
     pub(crate) objects: Arc<ObjectCache>,
+    pub(crate) tokens: Arc<TokenCache>,
     pub(crate) volumes: VolumeManager,
     pub(crate) placement: Placement,
     pub(crate) images: Images,
@@ -56,6 +59,8 @@ pub(crate) struct Shared {
     pub(crate) machine: Machine,
     pub(crate) log_root: PathBuf,
     pub(crate) allow_privileged: bool,
+    /// Where pods find the API, as variables of every container.
+    pub(crate) service_environment: Environment,
 }
 
 /// What the API says about the pod.

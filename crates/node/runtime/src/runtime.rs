@@ -10,6 +10,7 @@ mod validate;
 
 use std::fs;
 use std::io;
+use std::net::Ipv4Addr;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -53,7 +54,7 @@ struct Inner {
     config: RuntimeConfig,
     instance: Instance,
     pods: Arc<Pods>,
-    last_address: Mutex<Option<std::net::Ipv4Addr>>,
+    last_address: Mutex<Option<Ipv4Addr>>,
     /// Taken for as long as ids or addresses are chosen and written down.
     choosing: tokio::sync::Mutex<()>,
 }
@@ -103,6 +104,11 @@ impl Runtime {
             }
         }
         Ok(runtime)
+    }
+
+    /// The host's address on the bridge of this instance: the gateway of its pods.
+    pub fn gateway(&self) -> Ipv4Addr {
+        self.inner.instance.gateway()
     }
 
     /// The host ids that a pod will have, so that its volumes can be owned before its sandbox exists. Kept until

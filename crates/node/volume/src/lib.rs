@@ -33,6 +33,7 @@ pub use directory::Directory;
 pub use payload::{FileMode, ModeError, PathConflict, PathError, Payload, PayloadFile, PayloadPath};
 pub use plan::{ActualVolume, DesiredVolume, Step, plan};
 pub use projection::{
-    ConfigMapSource, DownwardFile, KeyToPath, Keys, Lookup, ProjectionError, SecretSource, Source, project,
+    ConfigMapSource, DownwardFile, KeyToPath, Keys, Lookup, ProjectionError, SecretSource, Source, TokenFile,
+    project,
 };
 pub use removal::{RemoveError, remove_tree};

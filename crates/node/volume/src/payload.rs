@@ -109,14 +109,17 @@ pub struct PayloadFile {
     pub bytes: Bytes,
     /// The permission bits, set exactly, whatever the umask says.
     pub mode: FileMode,
+    /// Who owns this file instead of the volume's owner, as an id of the host.
+    pub owner: Option<u32>,
 }
 
 impl PayloadFile {
-    /// A file with these bytes and this mode.
+    /// A file with these bytes and this mode, owned as the volume is.
     pub fn new(bytes: impl Into<Bytes>, mode: FileMode) -> Self {
         Self {
             bytes: bytes.into(),
             mode,
+            owner: None,
         }
     }
 }

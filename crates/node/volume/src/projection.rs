@@ -74,6 +74,19 @@ pub struct DownwardFile {
     pub mode: Option<FileMode>,
 }
 
+/// The token of a service account, as one file.
+#[derive(Clone)]
+pub struct TokenFile {
+    /// The relative path in the volume.
+    pub path: String,
+    /// The token, or why there is none (`failed to fetch token: …`).
+    pub token: Result<Bytes, String>,
+    /// The mode of this file; the volume's `defaultMode` when absent.
+    pub mode: Option<FileMode>,
+    /// Who owns it instead of the volume's owner, as an id of the host.
+    pub owner: Option<u32>,
+}
+
 /// One source of a volume. A configMap, secret or downwardAPI volume has exactly one, a projected volume any
 /// number of them.
 #[derive(Clone)]
@@ -84,6 +97,8 @@ pub enum Source {
     Secret(SecretSource),
     /// Fields of the pod itself.
     DownwardApi(Vec<DownwardFile>),
+    /// A token of the pod's service account.
+    ServiceAccountToken(TokenFile),
 }
 
 /// Builds the payload of a volume from its sources, in their order: a later source overwrites an earlier one at
@@ -109,6 +124,7 @@ pub fn project(sources: &[Source], default_mode: FileMode) -> Result<Payload, Pr
                 projection.object(&source.object, &source.items, source.optional, missing);
             }
             Source::DownwardApi(files) => projection.downward(files),
+            Source::ServiceAccountToken(file) => projection.token(file),
         }
     }
     projection.finish()
@@ -124,12 +140,16 @@ pub struct ProjectionError {
 }
 
 impl ProjectionError {
-    /// True when nothing but missing objects or keys stands in the way: creating them is the cure.
+    /// True when nothing but missing objects, keys or tokens stands in the way: their coming is the cure, and who
+    /// provides them hears of it.
     pub fn is_only_missing(&self) -> bool {
         self.failures.iter().all(|failure| {
             matches!(
                 failure,
-                Failure::NotFound(_) | Failure::ConfigMapKey { .. } | Failure::SecretKey { .. }
+                Failure::NotFound(_)
+                    | Failure::ConfigMapKey { .. }
+                    | Failure::SecretKey { .. }
+                    | Failure::Token(_)
             )
         })
     }
@@ -147,6 +167,8 @@ enum Failure {
     SecretKey { key: String },
     #[error("{0}")]
     Downward(String),
+    #[error("{0}")]
+    Token(String),
     #[error(transparent)]
     Path(#[from] PathError),
     #[error(transparent)]
@@ -189,13 +211,13 @@ impl Projection {
         };
         if items.is_empty() {
             for (key, bytes) in keys.iter() {
-                self.place(key, bytes, None);
+                self.place(key, self.file(bytes, None));
             }
             return;
         }
         for item in items {
             match keys.get(&item.key) {
-                Some(bytes) => self.place(&item.path, bytes, item.mode),
+                Some(bytes) => self.place(&item.path, self.file(bytes, item.mode)),
                 None if optional => {}
                 // The first missing key ends its source, as upstream does: one sentence per source.
                 None => return self.failures.push(missing(&item.key)),
@@ -206,17 +228,28 @@ impl Projection {
     fn downward(&mut self, files: &[DownwardFile]) {
         for file in files {
             match &file.value {
-                Ok(bytes) => self.place(&file.path, bytes, file.mode),
+                Ok(bytes) => self.place(&file.path, self.file(bytes, file.mode)),
                 Err(text) => self.failures.push(Failure::Downward(text.clone())),
             }
         }
     }
 
-    fn place(&mut self, path: &str, bytes: &Bytes, mode: Option<FileMode>) {
-        let file = PayloadFile {
-            bytes: bytes.clone(),
-            mode: mode.unwrap_or(self.default_mode),
-        };
+    fn token(&mut self, file: &TokenFile) {
+        match &file.token {
+            Ok(token) => {
+                let owner = file.owner;
+                let placed = self.file(token, file.mode);
+                self.place(&file.path, PayloadFile { owner, ..placed });
+            }
+            Err(text) => self.failures.push(Failure::Token(text.clone())),
+        }
+    }
+
+    fn file(&self, bytes: &Bytes, mode: Option<FileMode>) -> PayloadFile {
+        PayloadFile::new(bytes.clone(), mode.unwrap_or(self.default_mode))
+    }
+
+    fn place(&mut self, path: &str, file: PayloadFile) {
         let placed = path
             .parse::<PayloadPath>()
             .map_err(Failure::from)
@@ -372,6 +405,25 @@ mod tests {
             ],
             "[configmap references non-existent config key: k, references non-existent secret key: s, \
              unsupported fieldPath: spec.x]",
+        );
+    }
+
+    #[test]
+    fn a_token_brings_its_own_mode_and_owner() {
+        let token = |token: Result<&'static str, &str>| {
+            Source::ServiceAccountToken(TokenFile {
+                path: "token".to_owned(),
+                token: token.map(Bytes::from).map_err(str::to_owned),
+                mode: Some(FileMode::new(0o600).unwrap()),
+                owner: Some(7),
+            })
+        };
+        check(&[token(Ok("ey"))], "token=ey@600");
+        let payload = project(&[token(Ok("ey"))], FileMode::DEFAULT).unwrap();
+        assert_eq!(payload.get("token").and_then(|file| file.owner), Some(7));
+        check(
+            &[token(Err("failed to fetch token: no route"))],
+            "failed to fetch token: no route",
         );
     }
 

@@ -74,6 +74,16 @@ pub(crate) struct ProjectedSourceEntry {
     pub(crate) secret: Option<SecretSource>,
     #[serde(rename = "downwardAPI")]
     pub(crate) downward_api: Option<DownwardSource>,
+    pub(crate) service_account_token: Option<TokenSource>,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct TokenSource {
+    /// For whom the token is; empty for the API itself.
+    pub(crate) audience: String,
+    pub(crate) expiration_seconds: u64,
+    pub(crate) path: String,
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]

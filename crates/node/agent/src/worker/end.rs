@@ -12,7 +12,7 @@ use crate::{pod::Pod, volumes::PlacementError};
 impl Worker {
     /// Removes what a finished pod no longer needs: volumes, sandbox, ids, watches. Status and logs stay. True once it is gone.
     pub(super) async fn retire(&mut self, pod: &Arc<Pod>) -> bool {
-        self.shared.objects.set_references(&self.uid, &BTreeSet::new());
+        self.forget_sources();
         // Kills what may still run, so that nobody uses the volumes.
         if !self.stop_sandbox(pod).await || !self.clear_volumes().await {
             return false;
@@ -34,7 +34,7 @@ impl Worker {
         if !self.clear_volumes().await {
             return false;
         }
-        self.shared.objects.set_references(&self.uid, &BTreeSet::new());
+        self.forget_sources();
         if let Wanted::Here { .. } = wanted {
             let mut changes = self.wanted.clone();
             tokio::select! {
@@ -53,6 +53,12 @@ impl Worker {
         self.is_taken_down = true;
         // Finalizers may keep the object, and the watch may be behind: nobody starts over with it before it is gone.
         matches!(wanted, Wanted::Gone(_))
+    }
+
+    /// Follows no object for the pod any more, and renews no token.
+    fn forget_sources(&self) {
+        self.shared.objects.set_references(&self.uid, &BTreeSet::new());
+        self.shared.tokens.set_wanted(&self.uid, BTreeSet::new());
     }
 
     pub(super) async fn clear_volumes(&mut self) -> bool {

@@ -6,7 +6,7 @@ use hotmap_runtime::IdRange;
 use hotmap_volume::Ownership;
 
 use super::{Worker, printed};
-use crate::{events::Subject, pod::Pod, references, volumes::DesiredVolume};
+use crate::{events::Subject, pod::Pod, references, tokens, volumes::DesiredVolume};
 
 /// What of a pod its volumes depend on, and since when they have it. The status is no part of it: each of our own writes
 /// would look like an edit.
@@ -58,6 +58,9 @@ impl Worker {
             }
         };
         let references = references::of_pod(pod);
+        let tokens = pod.spec.volumes.iter().filter(|volume| pod.mounts(&volume.name));
+        let tokens = tokens.flat_map(|volume| tokens::of_volume(pod, volume)).collect();
+        self.shared.tokens.set_wanted(&self.uid, tokens);
         self.shared.objects.set_references(&self.uid, &references);
         if is_edit {
             // As a kubelet's Cache strategy is described: an edited pod sees the newest objects at once, whatever the
@@ -84,6 +87,7 @@ impl Worker {
             volume: volume.clone(),
             owner,
             fs_group,
+            token_owner: pod.common_user().and_then(|user| ids.host_id(user)),
         });
         self.shared.volumes.publish(&self.uid, desired.collect());
         self.published = Some(Published::of(pod, ids));

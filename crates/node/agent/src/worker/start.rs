@@ -153,7 +153,8 @@ impl Worker {
         };
         let sandbox = self.shared.runtime.sandbox(&self.uid);
         let facts = self.facts(sandbox.as_ref());
-        let env = environment(pod, container, &facts, |reference| {
+        let services = self.shared.service_environment.clone();
+        let env = environment(pod, container, &facts, services, |reference| {
             self.shared.objects.get(reference)
         })
         .map_err(|error| match error {

@@ -118,7 +118,7 @@ impl Instance {
         })
     }
 
-    fn gateway(&self) -> Ipv4Addr {
+    pub(crate) fn gateway(&self) -> Ipv4Addr {
         Ipv4Addr::new(10, self.network, 0, 1)
     }
 

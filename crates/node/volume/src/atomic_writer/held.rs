@@ -70,7 +70,7 @@ impl Comparison<'_> {
         let mut directories = vec![(top, String::new())];
         while let Some((directory, prefix)) = directories.pop() {
             let is = rustix::fs::fstat(&directory)?;
-            if !self.permits(&is, self.options.directory_bits()) {
+            if !permits(self.options, &is, self.options.directory_bits()) {
                 return Ok(false);
             }
             // One more than can be right is enough to see that it is wrong.
@@ -105,15 +105,16 @@ impl Comparison<'_> {
         let file = File::from(directory.open_beneath(name, flags, Mode::empty())?);
         let is = rustix::fs::fstat(&file)?;
         let size = u64::try_from(is.st_size).unwrap_or(u64::MAX);
-        if size != wanted.bytes.len() as u64 || !self.permits(&is, self.options.file_bits(wanted.mode)) {
+        let options = self.options.owned_by(wanted.owner);
+        if size != wanted.bytes.len() as u64 || !permits(&options, &is, options.file_bits(wanted.mode)) {
             return Ok(false);
         }
         let mut bytes = Vec::with_capacity(wanted.bytes.len() + 1);
         file.take(size + 1).read_to_end(&mut bytes)?;
         Ok(bytes == wanted.bytes)
     }
+}
 
-    fn permits(&self, is: &Stat, bits: u32) -> bool {
-        is.st_mode & 0o7777 == bits && self.options.owns(is.st_uid, is.st_gid)
-    }
+fn permits(options: &Options, is: &Stat, bits: u32) -> bool {
+    is.st_mode & 0o7777 == bits && options.owns(is.st_uid, is.st_gid)
 }

@@ -49,6 +49,19 @@ impl Options {
         DIRECTORY_MODE | if self.fs_group.is_some() { 0o2550 } else { 0 }
     }
 
+    /// The same with another user, if one is named: a file may have an owner of its own.
+    pub(crate) fn owned_by(&self, user: Option<u32>) -> Self {
+        let Some(uid) = user else { return *self };
+        // Without an owner of the volume the group is this process's own, as on everything else it makes.
+        let gid = self
+            .owner
+            .map_or_else(|| rustix::process::getegid().as_raw(), |owner| owner.gid);
+        Self {
+            owner: Some(Ownership { uid, gid }),
+            ..*self
+        }
+    }
+
     /// Whether an entry with these ids is owned as asked for.
     pub(crate) fn owns(&self, uid: u32, gid: u32) -> bool {
         self.user().is_none_or(|wanted| wanted == uid) && self.group().is_none_or(|wanted| wanted == gid)
@@ -104,8 +117,8 @@ impl AtomicWriter {
     }
 
     /// Gives a file or directory inside a revision its owner, then its mode: chown may clear mode bits.
-    pub(super) fn own(&self, fd: impl std::os::fd::AsFd, bits: u32) -> io::Result<()> {
-        let (user, group) = (self.options.user(), self.options.group());
+    pub(super) fn own(&self, fd: impl std::os::fd::AsFd, options: &Options, bits: u32) -> io::Result<()> {
+        let (user, group) = (options.user(), options.group());
         if user.is_some() || group.is_some() {
             self.disk.set_owner(&fd, user, group)?;
         }

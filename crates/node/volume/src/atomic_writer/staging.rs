@@ -99,7 +99,7 @@ impl AtomicWriter {
 
     fn stage_directory(&self, top: &Directory, path: &str) -> io::Result<()> {
         match top.create_directory(&self.disk, path)? {
-            Some(made) => self.own(&made, self.options.directory_bits()),
+            Some(made) => self.own(&made, &self.options, self.options.directory_bits()),
             // The revision is ours and new: only somebody else can have made that.
             None => Err(io::ErrorKind::AlreadyExists.into()),
         }
@@ -108,7 +108,8 @@ impl AtomicWriter {
     fn stage_file(&self, top: &Directory, path: &str, file: &PayloadFile) -> io::Result<()> {
         let made = self.disk.create_file(top, path)?;
         self.disk.write_file(&made, &file.bytes)?;
-        self.own(&made, self.options.file_bits(file.mode))?;
+        let options = self.options.owned_by(file.owner);
+        self.own(&made, &options, options.file_bits(file.mode))?;
         if self.options.durability == Durability::PowerLoss {
             self.disk.sync(&made)?;
         }

@@ -359,6 +359,51 @@ fn everything_belongs_to_the_owner_that_is_asked_for() {
 }
 
 #[test]
+fn a_file_may_have_an_owner_of_its_own() {
+    let options = some_ids();
+    let owner = options.owner.unwrap();
+    // Only root gives files away; others can say what is so anyway.
+    let own = if rustix::process::geteuid().is_root() {
+        owner.uid + 1
+    } else {
+        owner.uid
+    };
+    let with_owner = |own: u32| {
+        let mut payload = payload("a=1");
+        let token = PayloadFile {
+            owner: Some(own),
+            ..PayloadFile::new("x", FileMode::new(0o600).unwrap())
+        };
+        payload.insert("token".parse().unwrap(), token).unwrap();
+        payload
+    };
+    let volume = Volume::new(options);
+    volume.writer.write(&with_owner(own)).unwrap();
+    for (path, uid) in [
+        ("..data/a", owner.uid),
+        ("..data/token", own),
+        ("token", owner.uid),
+    ] {
+        let is = fs::symlink_metadata(volume.path().join(path)).unwrap();
+        assert_eq!((is.uid(), is.gid()), (uid, owner.gid), "{path}");
+    }
+    for (uid, outcome) in [
+        (own, Outcome::Unchanged),
+        (
+            owner.uid,
+            if own == owner.uid {
+                Outcome::Unchanged
+            } else {
+                Outcome::Swapped
+            },
+        ),
+    ] {
+        let written = volume.writer.verify_and_write(&with_owner(uid)).unwrap();
+        assert_eq!(written.outcome, outcome, "{uid}");
+    }
+}
+
+#[test]
 fn an_fs_group_widens_modes_and_owns_everything_links_included() {
     let group = some_ids().owner.unwrap().gid;
     let volume = Volume::new(Options {
