@@ -1,8 +1,6 @@
-//! Label selectors, read from their text form: `app=web,tier in (a,b),!legacy`.
+//! Label selectors in their text form: `app=web,tier in (a,b),!legacy`.
 //!
 //! Grammar and texts follow `apimachinery/pkg/labels/selector.go`, Kubernetes 1.36.
-
-mod structured;
 
 use std::str::FromStr;
 
