@@ -5,7 +5,7 @@ use tokio::task::JoinSet;
 
 use crate::{
     informer::Informer,
-    view::{Node, Pod, View},
+    view::{Deployment, Node, Pod, ReplicaSet, View},
 };
 
 /// Where the objects of a kind are followed: an API server, or the server in this very process.
@@ -28,8 +28,10 @@ impl Collections for Client {
 /// All informers. What no controller wants is not followed.
 #[derive(Default)]
 pub(crate) struct Informers {
+    pub(crate) deployments: Informer<Deployment>,
     pub(crate) nodes: Informer<Node>,
     pub(crate) pods: Informer<Pod>,
+    pub(crate) replica_sets: Informer<ReplicaSet>,
 }
 
 impl Informers {
@@ -39,8 +41,10 @@ impl Informers {
         collections: &impl Collections,
         tasks: &mut JoinSet<()>,
     ) {
+        self.follow::<Deployment>(collections, tasks);
         self.follow::<Node>(collections, tasks);
         self.follow::<Pod>(collections, tasks);
+        self.follow::<ReplicaSet>(collections, tasks);
     }
 
     fn follow<V: View>(self: &std::sync::Arc<Self>, collections: &impl Collections, tasks: &mut JoinSet<()>) {
@@ -53,8 +57,10 @@ impl Informers {
     /// Waits until everything that is wanted is known: before that a controller would mistake the unknown for the
     /// absent.
     pub(crate) async fn synced(&self) {
+        self.wait::<Deployment>().await;
         self.wait::<Node>().await;
         self.wait::<Pod>().await;
+        self.wait::<ReplicaSet>().await;
     }
 
     async fn wait<V: View>(&self) {

@@ -2,9 +2,13 @@
 //!
 //! `null` reads as absent everywhere: objects in JSON have both.
 
+pub(crate) mod deployment;
+pub(crate) mod int_or_percent;
 mod metadata;
 mod node;
 mod pod;
+mod pod_template;
+pub(crate) mod replica_set;
 mod selector;
 
 use std::fmt;
@@ -12,9 +16,13 @@ use std::fmt;
 use hotmap_client::{RawObject, ResourcePath};
 use serde::{Deserialize, Deserializer, de::DeserializeOwned};
 
+pub(crate) use deployment::Deployment;
+pub(crate) use int_or_percent::IntOrPercent;
 pub(crate) use metadata::{Metadata, OwnerReference};
 pub(crate) use node::{Node, Taint};
-pub(crate) use pod::{NodeRequirement, NodeSelectorTerm, Pod, Toleration};
+pub(crate) use pod::{Condition, NodeRequirement, NodeSelectorTerm, Pod, Toleration};
+pub(crate) use pod_template::PodTemplate;
+pub(crate) use replica_set::ReplicaSet;
 pub(crate) use selector::Selector;
 
 use crate::{informer::Informer, informers::Informers};
