@@ -2,6 +2,7 @@
 
 mod command;
 mod config;
+mod local_collections;
 mod manifests;
 mod node_access;
 mod plane;

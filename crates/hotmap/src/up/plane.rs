@@ -20,6 +20,7 @@ use tokio::{
 
 use super::{
     config::{NodeConfig, UpConfig},
+    local_collections::LocalCollections,
     node_access::LocalNode,
 };
 use crate::data_dir::DataDir;
@@ -86,21 +87,21 @@ impl Plane {
             stop_clients,
             pods: None,
         };
-        if ready.await.is_err() {
+        let Ok(objects) = ready.await else {
             return Err(plane.failed().await);
-        }
-        plane.start_controllers().await?;
+        };
+        plane.start_controllers(LocalCollections(objects)).await?;
         if let Some(config) = &config.node {
             plane.start_node(config, data_dir, address, &node).await?;
         }
         Ok(plane)
     }
 
-    async fn start_controllers(&mut self) -> anyhow::Result<()> {
+    async fn start_controllers(&mut self, collections: LocalCollections) -> anyhow::Result<()> {
         let client = self.client(Identity::Controllers).await?;
         let stopping = stopped(self.stop_clients.subscribe());
         self.clients
-            .spawn(async move { Ok(hotmap_workload::run(client.clone(), client, stopping).await?) });
+            .spawn(async move { Ok(hotmap_workload::run(client, collections, stopping).await?) });
         Ok(())
     }
 

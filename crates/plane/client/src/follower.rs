@@ -58,6 +58,12 @@ impl FollowerConfig {
         seed: None,
     };
 
+    /// For a server in this process: nothing can be lost on the way, so silence means that nothing happens.
+    pub const IN_PROCESS: Self = Self {
+        silence_max: Duration::from_secs(365 * 24 * 60 * 60),
+        ..Self::STOCK
+    };
+
     /// For our own server, which sends node identities a bookmark every 5 s.
     pub const NODE: Self = Self {
         silence_max: Duration::from_secs(10),

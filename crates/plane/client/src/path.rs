@@ -40,6 +40,16 @@ impl ResourcePath {
         }
     }
 
+    /// The API group; empty for the core group.
+    pub fn group(&self) -> &str {
+        &self.group
+    }
+
+    /// The plural name of the resource.
+    pub fn plural(&self) -> &str {
+        &self.plural
+    }
+
     /// The same in one namespace.
     #[must_use]
     pub fn in_namespace(mut self, namespace: impl Into<String>) -> Self {

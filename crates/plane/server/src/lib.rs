@@ -20,6 +20,7 @@ mod discovery;
 mod front;
 mod health;
 mod http;
+mod local_objects;
 mod metrics;
 mod node_access;
 mod objects;
@@ -32,6 +33,7 @@ mod tls;
 mod uuid;
 mod version;
 
+pub use local_objects::{LocalChange, LocalChanges, LocalObjects};
 pub use node_access::{
     ExecRequest, ExecStreams, ExitStatus, LogRequest, LogStream, NodeAccess, TerminalSize,
 };

@@ -39,6 +39,7 @@ use tracing::error;
 use crate::{
     answer::Answer,
     cache::{Cache, HistoryLimits, ResourceCache},
+    local_objects::LocalObjects,
     request::{ApiRequest, Verb},
 };
 use pod_references::PodReferenceIndex;
@@ -63,6 +64,11 @@ impl Objects {
     /// What the store answers when it cannot be read.
     pub(crate) async fn start(store: Arc<dyn Store>) -> Result<Arc<Self>, StoreError> {
         Self::start_with(store, Arc::new(Timestamp::now), HistoryLimits::default()).await
+    }
+
+    /// The cached objects, for this process.
+    pub(crate) fn local(&self) -> LocalObjects {
+        LocalObjects::new(self.cache.clone())
     }
 
     /// The same with another clock and other limits.

@@ -16,6 +16,7 @@ use crate::{
     credentials::Credentials,
     front::{Front, Parts},
     http::connection,
+    local_objects::LocalObjects,
     node_access::NodeAccess,
     objects::Objects,
     tls::{Tls, TlsError},
@@ -43,8 +44,8 @@ pub struct ServerConfig {
     pub credentials: Credentials,
     /// Reaches the pods' logs and processes; `None`: logs and exec are refused with a sentence.
     pub node: Option<Arc<dyn NodeAccess>>,
-    /// Told once everything is loaded and `/readyz` is good.
-    pub ready: Option<oneshot::Sender<()>>,
+    /// Given its objects once everything is loaded and `/readyz` is good.
+    pub ready: Option<oneshot::Sender<LocalObjects>>,
 }
 
 /// Why a server ended early or never began.
@@ -100,7 +101,7 @@ pub async fn run(
     renewal.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut beginning = tokio::time::interval_at(Instant::now() + BEGIN_INTERVAL, BEGIN_INTERVAL);
     let mut shutdown = std::pin::pin!(shutdown);
-    let mut telling_ready = std::pin::pin!(tell_ready(front.clone(), ready));
+    let mut telling_ready = std::pin::pin!(tell_ready(front.clone(), objects.local(), ready));
     let mut has_told = false;
     loop {
         tokio::select! {
@@ -152,13 +153,13 @@ async fn accept(
     }
 }
 
-async fn tell_ready(front: Arc<Front>, ready: Option<oneshot::Sender<()>>) {
+async fn tell_ready(front: Arc<Front>, objects: LocalObjects, ready: Option<oneshot::Sender<LocalObjects>>) {
     let Some(ready) = ready else { return };
     while !front.is_ready() {
         tokio::time::sleep(READY_INTERVAL).await;
     }
     // Nobody may listen any more: then nobody needs to know.
-    let _ = ready.send(());
+    let _ = ready.send(objects);
 }
 
 async fn renew(credentials: &Credentials, tls: &Tls) {

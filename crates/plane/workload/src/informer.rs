@@ -172,8 +172,8 @@ impl<V: View> Informer<V> {
     }
 
     /// Follows the collection for ever.
-    pub(crate) async fn run(&self, source: impl ListWatch) {
-        let mut follower = Follower::new(source, FollowerConfig::STOCK);
+    pub(crate) async fn run(&self, source: impl ListWatch, patience: FollowerConfig) {
+        let mut follower = Follower::new(source, patience);
         loop {
             match follower.next().await {
                 FollowEvent::Initial(objects) => {

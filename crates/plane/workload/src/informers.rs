@@ -1,6 +1,8 @@
 //! One informer per kind, shared by all controllers.
 
-use hotmap_client::{Client, ClientListWatch, ListWatch, ResourcePath};
+use std::sync::Arc;
+
+use hotmap_client::{Client, ClientListWatch, FollowerConfig, ListWatch, ResourcePath};
 use tokio::task::JoinSet;
 
 use crate::{
@@ -13,6 +15,9 @@ pub trait Collections: Clone + Send + Sync + 'static {
     /// How one collection is followed.
     type ListWatch: ListWatch + 'static;
 
+    /// How patient followers are.
+    const PATIENCE: FollowerConfig;
+
     /// The collection at `path`, over all namespaces.
     fn collection(&self, path: ResourcePath) -> Self::ListWatch;
 }
@@ -20,47 +25,49 @@ pub trait Collections: Clone + Send + Sync + 'static {
 impl Collections for Client {
     type ListWatch = ClientListWatch;
 
+    const PATIENCE: FollowerConfig = FollowerConfig::STOCK;
+
     fn collection(&self, path: ResourcePath) -> ClientListWatch {
         ClientListWatch::new(self.clone(), path)
     }
 }
 
-/// All informers. What no controller wants is not followed.
-#[derive(Default)]
-pub(crate) struct Informers {
-    pub(crate) deployments: Informer<Deployment>,
-    pub(crate) nodes: Informer<Node>,
-    pub(crate) pods: Informer<Pod>,
-    pub(crate) replica_sets: Informer<ReplicaSet>,
+macro_rules! informers {
+    ($($field:ident: $view:ty,)*) => {
+        /// All informers. What no controller wants is not followed.
+        #[derive(Default)]
+        pub(crate) struct Informers {
+            $(pub(crate) $field: Informer<$view>,)*
+        }
+
+        impl Informers {
+            /// Follows every kind that is wanted, for as long as the tasks live.
+            pub(crate) fn start(self: &Arc<Self>, collections: &impl Collections, tasks: &mut JoinSet<()>) {
+                $(self.follow::<$view, _>(collections, tasks);)*
+            }
+
+            /// Waits until everything that is wanted is known: before that a controller would mistake the unknown for
+            /// the absent.
+            pub(crate) async fn synced(&self) {
+                $(self.wait::<$view>().await;)*
+            }
+        }
+    };
+}
+
+informers! {
+    deployments: Deployment,
+    nodes: Node,
+    pods: Pod,
+    replica_sets: ReplicaSet,
 }
 
 impl Informers {
-    /// Follows every kind that is wanted, for as long as the tasks live.
-    pub(crate) fn start(
-        self: &std::sync::Arc<Self>,
-        collections: &impl Collections,
-        tasks: &mut JoinSet<()>,
-    ) {
-        self.follow::<Deployment>(collections, tasks);
-        self.follow::<Node>(collections, tasks);
-        self.follow::<Pod>(collections, tasks);
-        self.follow::<ReplicaSet>(collections, tasks);
-    }
-
-    fn follow<V: View>(self: &std::sync::Arc<Self>, collections: &impl Collections, tasks: &mut JoinSet<()>) {
+    fn follow<V: View, C: Collections>(self: &Arc<Self>, collections: &C, tasks: &mut JoinSet<()>) {
         if V::informer(self).is_wanted() {
             let (informers, source) = (self.clone(), collections.collection(V::collection()));
-            tasks.spawn(async move { V::informer(&informers).run(source).await });
+            tasks.spawn(async move { V::informer(&informers).run(source, C::PATIENCE).await });
         }
-    }
-
-    /// Waits until everything that is wanted is known: before that a controller would mistake the unknown for the
-    /// absent.
-    pub(crate) async fn synced(&self) {
-        self.wait::<Deployment>().await;
-        self.wait::<Node>().await;
-        self.wait::<Pod>().await;
-        self.wait::<ReplicaSet>().await;
     }
 
     async fn wait<V: View>(&self) {

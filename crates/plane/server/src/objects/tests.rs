@@ -3,6 +3,7 @@
 mod deletes;
 mod failures;
 mod history;
+mod local;
 mod reads;
 mod watches;
 mod writes;
