@@ -100,6 +100,13 @@ pub(crate) fn set_default(object: &mut Map<String, Value>, key: &str, value: imp
     }
 }
 
+/// Sets what is absent or null.
+pub(crate) fn set_absent(object: &mut Map<String, Value>, key: &str, value: Value) {
+    if object.member(key).is_none() {
+        object.insert(key.to_owned(), value);
+    }
+}
+
 /// Makes `new[key]` what `old[key]` is, absence included.
 pub(crate) fn keep(new: &mut Map<String, Value>, old: &Map<String, Value>, key: &str) {
     match old.get(key) {

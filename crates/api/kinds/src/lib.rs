@@ -4,9 +4,12 @@
 //! give nonsense answers here, but never a panic: what has the wrong type reads as absent.
 
 mod config_map;
+mod deployment;
 mod endpoints;
 mod event;
 mod fields;
+mod int_or_percent;
+mod label_selector;
 mod lease;
 mod metadata;
 mod namespace;
@@ -16,9 +19,11 @@ mod pod;
 mod properties;
 mod quantity;
 mod registry;
+mod replica_set;
 mod resource;
 mod review;
 mod rules;
+mod scale;
 mod secret;
 mod service;
 mod service_account;
@@ -26,11 +31,13 @@ mod strategy;
 mod table;
 #[cfg(test)]
 mod testing;
+mod workload;
 mod write;
 
 pub use metadata::{drop_duplicate_owners, validate_metadata, validate_metadata_update};
 pub use pod::{BindError, bind, validate_binding};
 pub use registry::{find, find_kind, resources};
 pub use resource::{NameRule, Resource, Subresource};
+pub use scale::{scale_of, set_scale, validate_scale};
 pub use strategy::{Column, Strategy};
 pub use write::{validate_create, validate_update};

@@ -45,7 +45,7 @@ pub fn validate_metadata(object: &Map<String, Value>, resource: &Resource) -> Ve
         ));
     }
     labels(&mut errors, "metadata.labels", metadata.map("labels"));
-    annotations(&mut errors, metadata.map("annotations"));
+    annotations(&mut errors, "metadata.annotations", metadata.map("annotations"));
     owners(&mut errors, metadata.list("ownerReferences"));
     finalizers(&mut errors, metadata.list("finalizers"));
     managed_fields(&mut errors, metadata.list("managedFields"));
@@ -150,18 +150,16 @@ pub(crate) fn labels(errors: &mut Errors, path: &str, labels: &Map<String, Value
     }
 }
 
-fn annotations(errors: &mut Errors, annotations: &Map<String, Value>) {
+/// Checks keys and the size of annotations.
+pub(crate) fn annotations(errors: &mut Errors, path: &str, annotations: &Map<String, Value>) {
     let mut total = 0;
     for (key, value) in annotations {
         let rules = names::qualified_name(&key.to_lowercase());
-        broken(errors, "metadata.annotations", key, rules);
+        broken(errors, path, key, rules);
         total += key.len() + value.as_str().map_or(0, str::len);
     }
     if total > ANNOTATIONS_MAX_BYTES {
-        errors.push(FieldError::too_long(
-            "metadata.annotations",
-            ANNOTATIONS_MAX_BYTES,
-        ));
+        errors.push(FieldError::too_long(path, ANNOTATIONS_MAX_BYTES));
     }
 }
 

@@ -13,6 +13,7 @@ mod security;
 mod spec;
 mod status;
 mod status_update;
+pub(crate) mod template;
 mod update;
 mod volume;
 mod volume_mount;
@@ -104,8 +105,12 @@ impl Strategy for Pod {
         }
     }
 
-    fn warnings(&self, object: &Map<String, Value>) -> Vec<String> {
-        warnings::of(object)
+    fn warnings(&self, object: &Map<String, Value>, old: Option<&Map<String, Value>>) -> Vec<String> {
+        // Agents write pods far more often than people do.
+        if old.is_some() {
+            return Vec::new();
+        }
+        warnings::of_pod(object)
     }
 
     fn selectable_fields(&self) -> &'static [&'static str] {

@@ -175,8 +175,10 @@ fn exercise(resource: &'static crate::Resource, object: &Map<String, Value>, old
     assert_eq!(new, once, "defaults are filled in once");
     strategy.prepare_for_create(&mut new);
     validate_create(&new, resource);
-    strategy.warnings(&new);
-    for subresource in ["", "status", "finalize"] {
+    strategy.warnings(&new, None);
+    strategy.warnings(&new, Some(old));
+    strategy.bumps_generation(&new, old);
+    for subresource in ["", "status", "finalize", "scale"] {
         let mut changed = once.clone();
         strategy.prepare_for_update(&mut changed, old, subresource);
         validate_update(&changed, old, resource, subresource);

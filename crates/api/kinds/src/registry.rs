@@ -7,12 +7,14 @@ use hotmap_object::GroupVersionKind;
 use crate::{
     NameRule, Resource, Strategy, Subresource,
     config_map::ConfigMap,
+    deployment::Deployment,
     endpoints::Endpoints,
     event::{CoreEvent, EventsEvent},
     lease::Lease,
     namespace::Namespace,
     node::Node,
     pod::Pod,
+    replica_set::ReplicaSet,
     review::Review,
     secret::Secret,
     service::Service,
@@ -102,6 +104,20 @@ static RESOURCES: LazyLock<Vec<Resource>> = LazyLock::new(|| {
             ..namespaced("", "Service", "services", "service", &Service)
         },
         Resource {
+            short_names: &["deploy"],
+            categories: &["all"],
+            subresources: DEPLOYMENT_SUBRESOURCES,
+            has_generation: true,
+            ..namespaced("apps", "Deployment", "deployments", "deployment", &Deployment)
+        },
+        Resource {
+            short_names: &["rs"],
+            categories: &["all"],
+            subresources: REPLICA_SET_SUBRESOURCES,
+            has_generation: true,
+            ..namespaced("apps", "ReplicaSet", "replicasets", "replicaset", &ReplicaSet)
+        },
+        Resource {
             create_on_update: true,
             update_needs_revision: true,
             ..namespaced("coordination.k8s.io", "Lease", "leases", "lease", &Lease)
@@ -138,7 +154,15 @@ const POD_SUBRESOURCES: &[Subresource] = &[
     core("log", "Pod", &["get"]),
     core("status", "Pod", STATUS_VERBS),
 ];
+const DEPLOYMENT_SUBRESOURCES: &[Subresource] = &[SCALE, status("apps", "Deployment")];
+const REPLICA_SET_SUBRESOURCES: &[Subresource] = &[SCALE, status("apps", "ReplicaSet")];
 const SERVICE_SUBRESOURCES: &[Subresource] = &[core("status", "Service", STATUS_VERBS)];
+
+const SCALE: Subresource = Subresource {
+    name: "scale",
+    kind: GroupVersionKind::fixed("autoscaling", "v1", "Scale"),
+    verbs: STATUS_VERBS,
+};
 
 /// All served resources: core first, then by group; within a group by plural name.
 pub fn resources() -> &'static [Resource] {
@@ -208,14 +232,24 @@ const fn core(name: &'static str, kind: &'static str, verbs: &'static [&'static 
     }
 }
 
+const fn status(group: &'static str, kind: &'static str) -> Subresource {
+    Subresource {
+        name: "status",
+        kind: GroupVersionKind::fixed(group, "v1", kind),
+        verbs: STATUS_VERBS,
+    }
+}
+
 /// The key prefix of resources that are stored under their plural name; the group is not part of it.
 fn default_prefix(plural: &str) -> &'static str {
     match plural {
         "configmaps" => "/registry/configmaps/",
+        "deployments" => "/registry/deployments/",
         "events" => "/registry/events/",
         "leases" => "/registry/leases/",
         "namespaces" => "/registry/namespaces/",
         "pods" => "/registry/pods/",
+        "replicasets" => "/registry/replicasets/",
         "secrets" => "/registry/secrets/",
         "serviceaccounts" => "/registry/serviceaccounts/",
         _ => "",
@@ -237,7 +271,7 @@ mod tests {
             assert!(std::ptr::eq(found, one), "{} is there twice", one.kind);
             assert_eq!((one.schema.group, one.schema.kind), (one.group, one.kind));
         }
-        assert!(find("apps", "v1", "deployments").is_none());
+        assert!(find("apps", "v2", "deployments").is_none());
         assert!(find_kind("", "v1", "Binding").is_none());
     }
 

@@ -41,9 +41,15 @@ pub trait Strategy: Send + Sync {
         self.validate(new)
     }
 
-    /// Sentences for `Warning` headers about a valid object.
-    fn warnings(&self, _object: &Map<String, Value>) -> Vec<String> {
+    /// Sentences for `Warning` headers about a valid object that is created, or changed through its own path.
+    fn warnings(&self, _object: &Map<String, Value>, _old: Option<&Map<String, Value>>) -> Vec<String> {
         Vec::new()
+    }
+
+    /// Whether a change through the object's own path is one that controllers shall notice: it bumps
+    /// `metadata.generation`, for kinds that have one.
+    fn bumps_generation(&self, new: &Map<String, Value>, old: &Map<String, Value>) -> bool {
+        new.get("spec") != old.get("spec")
     }
 
     /// Fields a field selector may name, besides `metadata.name` and `metadata.namespace`.

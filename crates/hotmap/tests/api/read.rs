@@ -52,7 +52,7 @@ each_kubectl! {
                    ["default/a", "default/b", "default/c", "other/d"]);
         has(&kubectl.run("get cm -n empty-one").ended(0), &["No resources found in empty-one namespace."]);
         has(&kubectl.run("get cm nope").refused(), &[r#"Error from server (NotFound): configmaps "nope" not found"#]);
-        has(&kubectl.run("get deployments").refused(), &[r#"error: the server doesn't have a resource type "deployments""#]);
+        has(&kubectl.run("get ingresses").refused(), &[r#"error: the server doesn't have a resource type "ingresses""#]);
         has(&kubectl.ok("get all"), &["pod/idle"]);
     }
 

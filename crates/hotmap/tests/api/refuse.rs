@@ -29,15 +29,15 @@ each_kubectl! {
     }
 
     fn kinds_that_are_not_served_are_named(kubectl) {
-        let deployment = "{apiVersion: apps/v1, kind: Deployment, metadata: {name: web}}";
+        let ingress = "{apiVersion: networking.k8s.io/v1, kind: Ingress, metadata: {name: web}}";
         for call in ["create", "apply"] {
-            has(&kubectl.feed(&format!("{call} -f -"), deployment).refused(), &[
-                r#"resource mapping not found for name: "web" namespace: "" from "STDIN": no matches for kind "Deployment" in version "apps/v1""#,
+            has(&kubectl.feed(&format!("{call} -f -"), ingress).refused(), &[
+                r#"resource mapping not found for name: "web" namespace: "" from "STDIN": no matches for kind "Ingress" in version "networking.k8s.io/v1""#,
                 "ensure CRDs are installed first"]);
         }
         has(&kubectl.feed("apply -f -", "{apiVersion: v2, kind: ConfigMap, metadata: {name: x}}").refused(),
             &[r#"no matches for kind "ConfigMap" in version "v2""#]);
-        has(&kubectl.run("create deployment web --image=nginx").refused(), &["the server could not find the requested resource"]);
+        has(&kubectl.run("create ingress web --rule=a.example/=web:80").refused(), &["the server could not find the requested resource"]);
         has(&kubectl.feed("apply -f -", "{kind: ConfigMap, metadata: {name: x}}").refused(), &["apiVersion not set"]);
     }
 

@@ -19,6 +19,7 @@ mod patch;
 mod pod_references;
 mod read;
 mod rendering;
+mod scale;
 mod selector;
 mod transaction;
 mod update;
@@ -113,6 +114,9 @@ impl Objects {
     /// Every failure is a `Status` for the client; causes inside the store go to the log.
     pub(crate) async fn handle(&self, request: ApiRequest) -> Result<Answer, Status> {
         match (request.verb, request.subresource_name()) {
+            (Verb::Get, "scale") => self.get_scale(&request).await,
+            (Verb::Update, "scale") => self.update_scale(&request).await,
+            (Verb::Patch, "scale") => self.patch_scale(&request).await,
             (Verb::Get, _) => self.get(&request).await,
             (Verb::List, _) => self.list(&request).await,
             (Verb::Watch, _) => self.watch(&request).await,

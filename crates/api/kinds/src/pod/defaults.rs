@@ -5,7 +5,7 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::fields::{Fields, list_mut, map_mut, set_default};
+use crate::fields::{Fields, list_mut, map_mut, set_absent, set_default};
 
 /// 0644, in the decimal of JSON.
 const FILE_MODE: i64 = 0o644;
@@ -38,19 +38,28 @@ pub(super) fn fill_in(object: &mut Map<String, Value>) {
     let Some(spec) = map_mut(object, "spec") else {
         return;
     };
+    fill_in_spec(spec);
+    // What follows is a pod's alone: templates stay as they were written, so that a newer default changes no template.
+    let host_network = spec.is_set("hostNetwork");
+    for list in ["containers", "initContainers"] {
+        for container in objects(spec, list) {
+            requests_follow_limits(container);
+            if host_network {
+                host_ports_follow(container);
+            }
+        }
+    }
+    set_absent(spec, "enableServiceLinks", true.into());
+}
+
+/// Fills in what pods and pod templates have in common.
+pub(super) fn fill_in_spec(spec: &mut Map<String, Value>) {
     for volume in objects(spec, "volumes") {
         default_volume(volume);
     }
-    let host_network = spec.is_set("hostNetwork");
     for list in ["containers", "initContainers", "ephemeralContainers"] {
         for container in objects(spec, list) {
             default_container(container);
-            if list != "ephemeralContainers" {
-                requests_follow_limits(container);
-                if host_network {
-                    host_ports_follow(container);
-                }
-            }
         }
     }
     default_spec(spec);
@@ -62,7 +71,6 @@ fn default_spec(spec: &mut Map<String, Value>) {
     set_default(spec, "securityContext", json!({}));
     set_default(spec, "schedulerName", "default-scheduler");
     set_absent(spec, "terminationGracePeriodSeconds", GRACE_SECONDS.into());
-    set_absent(spec, "enableServiceLinks", true.into());
     // The deprecated spelling of the account is kept in step with the present one.
     let account = match spec.text("serviceAccountName") {
         "" => spec.text("serviceAccount"),
@@ -217,12 +225,6 @@ fn pull_policy(image: &str) -> &'static str {
     match (last.split_once(':'), digest) {
         (Some((_, "latest")), _) | (None, None) => "Always",
         _ => "IfNotPresent",
-    }
-}
-
-fn set_absent(object: &mut Map<String, Value>, key: &str, value: Value) {
-    if object.member(key).is_none() {
-        object.insert(key.to_owned(), value);
     }
 }
 

@@ -23,20 +23,42 @@ const NAMESERVERS_MAX: usize = 3;
 const SEARCHES_MAX: usize = 32;
 const SEARCH_BYTES_MAX: usize = 2048;
 
+/// Whose spec it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Of {
+    Pod,
+    /// Some fields are filled in only when a pod is made of it.
+    Template,
+}
+
 /// Everything that must hold on create and on update alike.
 pub(super) fn metadata_and_spec(errors: &mut Errors, pod: &Map<String, Value>) {
     let spec = pod.map("spec");
-    let annotations = pod.map("metadata").map("annotations");
+    mirrors_have_a_node(
+        errors,
+        "metadata.annotations",
+        pod.map("metadata").map("annotations"),
+        spec,
+    );
+    validate(errors, spec, Of::Pod);
+    tokens_need_an_account(errors, spec);
+    container::trimmed_images(errors, spec);
+}
+
+/// A node's own pod names its node.
+pub(super) fn mirrors_have_a_node(
+    errors: &mut Errors,
+    path: &str,
+    annotations: &Map<String, Value>,
+    spec: &Map<String, Value>,
+) {
     if annotations.contains_key(MIRROR_ANNOTATION) && !spec.has("nodeName") {
         errors.push(FieldError::invalid(
-            rules::key("metadata.annotations", MIRROR_ANNOTATION),
+            rules::key(path, MIRROR_ANNOTATION),
             annotations.text(MIRROR_ANNOTATION),
             "must set spec.nodeName if mirror pod annotation is set",
         ));
     }
-    validate(errors, spec);
-    tokens_need_an_account(errors, spec);
-    container::trimmed_images(errors, spec);
 }
 
 /// What a new pod may not have, though an old one may.
@@ -55,13 +77,14 @@ pub(super) fn only_on_create(errors: &mut Errors, spec: &Map<String, Value>) {
     }
 }
 
-fn validate(errors: &mut Errors, spec: &Map<String, Value>) {
+/// Checks a spec at the path `spec`.
+pub(super) fn validate(errors: &mut Errors, spec: &Map<String, Value>, of: Of) {
     if spec.int("terminationGracePeriodSeconds").is_none() {
         errors.push(FieldError::required("spec.terminationGracePeriodSeconds", ""));
     }
     let volumes = volume::validate(errors, spec);
     container::validate(errors, spec, &volumes);
-    host_network_ports(errors, spec);
+    host_network_ports(errors, spec, of);
     one_of(errors, spec, "restartPolicy", RESTART_POLICIES);
     one_of(errors, spec, "dnsPolicy", DNS_POLICIES);
     metadata::labels(errors, "spec.nodeSelector", spec.map("nodeSelector"));
@@ -119,14 +142,15 @@ fn named(errors: &mut Errors, spec: &Map<String, Value>, field: &str, rule: fn(&
     }
 }
 
-fn host_network_ports(errors: &mut Errors, spec: &Map<String, Value>) {
+fn host_network_ports(errors: &mut Errors, spec: &Map<String, Value>, of: Of) {
     if !spec.is_set("hostNetwork") {
         return;
     }
     for (at, container) in spec.list("containers").iter().enumerate() {
         for (port_at, port) in container.list("ports").iter().enumerate() {
             let number = |field| port.int(field).unwrap_or_default();
-            if number("hostPort") != number("containerPort") {
+            let is_due = of == Of::Pod || number("hostPort") != 0;
+            if is_due && number("hostPort") != number("containerPort") {
                 let ports = child(&index("spec.containers", at), "ports");
                 errors.push(FieldError::invalid(
                     child(&index(&ports, port_at), "hostPort"),

@@ -10,7 +10,7 @@ use crate::{
 };
 
 /// Warnings about a new pod.
-pub(super) fn of(pod: &Map<String, Value>) -> Vec<String> {
+pub(super) fn of_pod(pod: &Map<String, Value>) -> Vec<String> {
     let mut warnings = Vec::new();
     let rules = label(pod.map("metadata").text("name"));
     if !rules.is_empty() {
@@ -19,12 +19,18 @@ pub(super) fn of(pod: &Map<String, Value>) -> Vec<String> {
             rules.join(" ")
         ));
     }
-    let spec = pod.map("spec");
+    warnings.extend(of_spec("spec", pod.map("spec")));
+    warnings
+}
+
+/// Warnings about the spec of a pod or of a pod template, which stands at `path`.
+pub(super) fn of_spec(path: &str, spec: &Map<String, Value>) -> Vec<String> {
+    let mut warnings = Vec::new();
     for list in ["initContainers", "containers"] {
         for (at, container) in spec.list(list).iter().enumerate() {
             hidden_variables(
                 &mut warnings,
-                &child(&index(&child("spec", list), at), "env"),
+                &child(&index(&child(path, list), at), "env"),
                 container,
             );
         }
@@ -33,10 +39,10 @@ pub(super) fn of(pod: &Map<String, Value>) -> Vec<String> {
         .int("terminationGracePeriodSeconds")
         .is_some_and(|seconds| seconds < 0)
     {
-        warnings.push(
-            "spec.terminationGracePeriodSeconds: must be >= 0; negative values are invalid and will be treated as 1"
-                .to_owned(),
-        );
+        warnings.push(format!(
+            "{}: must be >= 0; negative values are invalid and will be treated as 1",
+            child(path, "terminationGracePeriodSeconds")
+        ));
     }
     warnings
 }
@@ -68,13 +74,13 @@ mod tests {
             "containers": [{"env": [{"name": "A"}, {"name": "A"}]}]}}),
         );
         assert_eq!(
-            of(&pod),
+            of_pod(&pod),
             [
                 "metadata.name: this is used in the Pod's hostname, which can result in surprising behavior; a DNS label is recommended: [must not contain dots]",
                 "spec.containers[0].env[1]: hides previous definition of \"A\", which may be dropped when using apply",
                 "spec.terminationGracePeriodSeconds: must be >= 0; negative values are invalid and will be treated as 1",
             ]
         );
-        assert_eq!(of(&map(json!({"metadata": {"name": "a"}}))), [""; 0]);
+        assert_eq!(of_pod(&map(json!({"metadata": {"name": "a"}}))), [""; 0]);
     }
 }

@@ -119,7 +119,7 @@ impl Objects {
         if !errors.is_empty() {
             return Err(Status::invalid(&resource.gvk(), &target.name, &errors));
         }
-        for warning in resource.strategy.warnings(&object) {
+        for warning in resource.strategy.warnings(&object, None) {
             if !warnings.contains(&warning) {
                 warnings.push(warning);
             }

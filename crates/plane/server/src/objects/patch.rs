@@ -4,7 +4,7 @@
 
 use hotmap_object::{FieldError, GroupVersionKind, Status};
 use hotmap_patch::{PatchError, json_patch, json_patch_unknown_fields, merge_patch, strategic_merge_patch};
-use hotmap_schema::json;
+use hotmap_schema::{Kind, json};
 use serde_json::Value;
 
 use super::{
@@ -27,7 +27,7 @@ enum Form {
 }
 
 /// A patch that has been read but not yet applied.
-struct Patch {
+pub(super) struct Patch {
     form: Form,
     value: Value,
     /// What strict decoding has against the patch itself.
@@ -36,19 +36,23 @@ struct Patch {
 
 impl Objects {
     pub(super) async fn patch(&self, request: &ApiRequest) -> Result<Answer, Status> {
-        let form = form(request.content_type.as_deref())?;
+        let patch = Patch::of(request)?;
         let negotiated = request.accept.negotiate(Offer::Objects)?;
         let include = include_object(&request.query)?;
         let options = WriteOptions::of(&request.query, "PatchOptions")?;
         let target = Target::of(request)?;
-        let patch = Patch::read(form, &request.body)?;
         let mut warnings = Vec::new();
         let written = self
             .transact(&target, options.dry_run, |current| {
                 let current = current.ok_or_else(|| target.not_found())?;
                 warnings.clear();
-                let mut new =
-                    patch.apply(&target, &current.value, options.field_validation, &mut warnings)?;
+                let mut new = patch.apply(
+                    &target,
+                    target.resource.schema,
+                    &current.value,
+                    options.field_validation,
+                    &mut warnings,
+                )?;
                 check_name(&target, &new)?;
                 warnings.extend(hotmap_kinds::drop_duplicate_owners(&mut new));
                 target.resource.strategy.default(&mut new);
@@ -61,6 +65,13 @@ impl Objects {
 }
 
 impl Patch {
+    /// # Errors
+    ///
+    /// 415 for an unknown form, 400 for what is no JSON.
+    pub(super) fn of(request: &ApiRequest) -> Result<Self, Status> {
+        Self::read(form(request.content_type.as_deref())?, &request.body)
+    }
+
     fn read(form: Form, bytes: &[u8]) -> Result<Self, Status> {
         let (value, duplicates) = json::parse(bytes)
             .map_err(|error| Status::bad_request(format!("error decoding patch: {error}")))?;
@@ -79,11 +90,12 @@ impl Patch {
         })
     }
 
-    /// The object as the patch makes it, in canonical form. The state it was read at is no longer part of it, unless
+    /// The object of this schema as the patch makes it, in canonical form. The state it was read at is no longer part of it, unless
     /// the patch itself names one.
-    fn apply(
+    pub(super) fn apply(
         &self,
         target: &Target,
+        schema: &'static Kind,
         current: &Object,
         validation: FieldValidation,
         warnings: &mut Vec<String>,
@@ -92,9 +104,7 @@ impl Patch {
         let patched = match self.form {
             Form::Json => json_patch(original, &self.value),
             Form::Merge => merge_patch(original, &self.value),
-            Form::Strategic => {
-                strategic_merge_patch(original, self.value.clone(), target.resource.schema.message)
-            }
+            Form::Strategic => strategic_merge_patch(original, self.value.clone(), schema.message),
         };
         let patched = patched.map_err(refused)?;
         let shown = || match target.resource.kind {
@@ -102,7 +112,7 @@ impl Patch {
             "Secret" => Value::from("(not shown)"),
             _ => Value::from(patched.to_string()),
         };
-        let checked = body::canonical(patched.clone(), target.resource.schema, &[]);
+        let checked = body::canonical(patched.clone(), schema, &[]);
         let checked = checked.map_err(|error| unprocessable(shown(), &body::type_error(&error)))?;
         if ["kind", "apiVersion"]
             .iter()

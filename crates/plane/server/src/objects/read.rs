@@ -41,13 +41,7 @@ impl Objects {
         let negotiated = request.accept.negotiate(Offer::Objects)?;
         let include = include_object(&request.query)?;
         let cache = self.cache_of(request.resource)?;
-        match request.query.text("resourceVersion") {
-            None => self.cache.fresh().await?,
-            Some("0") => self.cache.revision(),
-            Some(raw) => self.cache.wait_for(revision(raw)?).await?,
-        };
-        let target = super::Target::of(request)?;
-        let object = cache.get(&target.key).ok_or_else(|| target.not_found())?;
+        let object = self.read_one(request).await?;
         let rendering = Rendering {
             resource: request.resource,
             stored: cache.resource(),
@@ -57,6 +51,22 @@ impl Objects {
         };
         let body = rendering.document(&rendering.json(&object))?;
         Ok(Answer::ok(negotiated.media.content_type(), body))
+    }
+
+    /// The object that a GET is about, in a state as new as it asks for.
+    ///
+    /// # Errors
+    ///
+    /// 404 if it is not there, 504 if the state does not come in time.
+    pub(super) async fn read_one(&self, request: &ApiRequest) -> Result<Arc<Object>, Status> {
+        match request.query.text("resourceVersion") {
+            None => self.cache.fresh().await?,
+            Some("0") => self.cache.revision(),
+            Some(raw) => self.cache.wait_for(revision(raw)?).await?,
+        };
+        let target = super::Target::of(request)?;
+        let object = self.cache_of(request.resource)?.get(&target.key);
+        object.ok_or_else(|| target.not_found())
     }
 
     pub(super) async fn list(&self, request: &ApiRequest) -> Result<Answer, Status> {

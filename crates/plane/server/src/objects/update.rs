@@ -129,14 +129,20 @@ fn changed(
     for field in ["managedFields", "selfLink"] {
         fields.remove(field);
     }
-    if target.resource.has_generation && target.subresource.is_empty() && new.get("spec") != old.get("spec") {
+    let is_whole = target.subresource.is_empty();
+    if target.resource.has_generation && is_whole && strategy.bumps_generation(&new, old) {
         bump_generation(&mut new);
     }
     let errors = validate_update(&new, old, target.resource, target.subresource);
     if !errors.is_empty() {
         return Err(Status::invalid(&target.resource.gvk(), &target.name, &errors));
     }
-    for warning in strategy.warnings(&new) {
+    let said = if is_whole {
+        strategy.warnings(&new, Some(old))
+    } else {
+        Vec::new()
+    };
+    for warning in said {
         if !warnings.contains(&warning) {
             warnings.push(warning);
         }
