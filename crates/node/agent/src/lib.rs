@@ -16,6 +16,8 @@ mod environment;
 mod events;
 mod expansion;
 mod fields;
+mod hooks;
+mod http_get;
 mod images;
 mod lifecycle;
 mod logs;

@@ -1,7 +1,7 @@
 //! What to do next with a pod: decided from what is, never from which event came.
 //!
 //! ```text
-//!   sandbox ─▶ volumes ─▶ init containers, one after the other ─▶ containers, all at once ─▶ restarts by policy
+//!   sandbox ─▶ volumes ─▶ init containers, one after the other ─▶ containers, but for hooks at once ─▶ restarts by policy
 //!      └────────────────── deletion: stop within the grace period, then take everything down ──────────────┘
 //! ```
 //!
@@ -18,7 +18,7 @@ use crate::{
 };
 
 /// Grace period of a pod that names none, seconds (`pkg/apis/core/v1/defaults.go`).
-const GRACE_DEFAULT_SECONDS: i64 = 30;
+pub(crate) const GRACE_DEFAULT_SECONDS: i64 = 30;
 const SECOND: Duration = Duration::from_secs(1);
 
 /// What is true of the pod outside its containers.
@@ -88,7 +88,14 @@ pub(crate) fn decide(pod: &Pod, records: &Records, ground: Ground, now: Timestam
         Progress::Main => {
             let mut decision = Decision::default();
             for container in &pod.spec.containers {
-                decision.join(start_or_wait(pod, container, records, now));
+                let next = start_or_wait(pod, container, records, now);
+                let starts = next.steps.iter().any(|step| matches!(step, Step::Start { .. }));
+                let is_starting = records.get(&container.name).is_some_and(|one| one.is_starting);
+                decision.join(next);
+                // A container waits for the hook of the one before it, as upstream: people count on that order.
+                if is_starting || (starts && container.lifecycle.post_start.is_some()) {
+                    break;
+                }
             }
             decision
         }
@@ -143,7 +150,8 @@ pub(crate) fn phase_of_containers(pod: &Pod, records: &Records) -> Progress {
     Progress::Main
 }
 
-fn restarts(policy: RestartPolicy, exit_code: i32) -> bool {
+/// Whether a container that ended with this code starts again.
+pub(crate) fn restarts(policy: RestartPolicy, exit_code: i32) -> bool {
     match policy {
         RestartPolicy::Always => true,
         RestartPolicy::OnFailure => exit_code != 0,
@@ -361,6 +369,30 @@ mod tests {
             (READY, &[("a", running()), ("b", running())], &[]),
         ] {
             let decision = decide(&pod("Always"), &records(entries), ground, at(1));
+            assert_eq!(shown(&decision), steps, "{entries:?}");
+        }
+    }
+
+    #[test]
+    fn a_container_waits_for_the_hook_of_the_one_before() {
+        let pod = Pod::from_document(&json!({"metadata": {"name": "p"}, "spec": {"containers": [
+            {"name": "a"}, {"name": "b", "lifecycle": {"postStart": {"sleep": {"seconds": 1}}}}, {"name": "c"}]}}))
+        .expect("a pod");
+        let starting = || ContainerRecord {
+            is_starting: true,
+            ..running()
+        };
+        for (entries, steps) in [
+            (&[][..], &["start a 0", "start b 0"][..]),
+            (&[("a", running()), ("b", starting())], &[]),
+            (&[("a", exited(1)), ("b", starting())], &["start a 1"]),
+            (&[("a", running()), ("b", running())], &["start c 0"]),
+            (
+                &[("a", running()), ("b", exited(1)), ("c", running())],
+                &["start b 1"],
+            ),
+        ] {
+            let decision = decide(&pod, &records(entries), READY, at(1));
             assert_eq!(shown(&decision), steps, "{entries:?}");
         }
     }

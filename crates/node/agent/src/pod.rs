@@ -3,6 +3,7 @@
 //! Fields that are not here are judged by name in `support`; none is passed over in silence.
 
 mod environment;
+mod hook;
 mod probe;
 mod security;
 mod volume;
@@ -15,6 +16,7 @@ use serde_json::Value;
 pub(crate) use environment::{
     EnvFromSource, EnvVar, EnvVarSource, KeySelector, ObjectFieldSelector, ResourceFieldSelector,
 };
+pub(crate) use hook::{Hook, Lifecycle};
 pub(crate) use probe::{HttpGetAction, Port, Probe};
 pub(crate) use security::{PodSecurityContext, SecurityContext};
 pub(crate) use volume::{
@@ -56,10 +58,18 @@ pub(crate) struct PodSpec {
     pub(crate) service_account_name: String,
     pub(crate) restart_policy: RestartPolicy,
     pub(crate) termination_grace_period_seconds: Option<i64>,
+    pub(crate) readiness_gates: Vec<ReadinessGate>,
     pub(crate) init_containers: Vec<Container>,
     pub(crate) containers: Vec<Container>,
     pub(crate) volumes: Vec<Volume>,
     pub(crate) security_context: PodSecurityContext,
+}
+
+/// A condition that somebody else sets and that readiness waits for.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct ReadinessGate {
+    pub(crate) condition_type: String,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
@@ -85,6 +95,7 @@ pub(crate) struct Container {
     pub(crate) volume_mounts: Vec<VolumeMount>,
     pub(crate) liveness_probe: Option<Probe>,
     pub(crate) readiness_probe: Option<Probe>,
+    pub(crate) lifecycle: Lifecycle,
     pub(crate) security_context: SecurityContext,
     pub(crate) tty: bool,
 }

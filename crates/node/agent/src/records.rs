@@ -32,6 +32,10 @@ pub(crate) struct ContainerRecord {
     pub(crate) state: RunState,
     /// How the attempt before the current state ended.
     pub(crate) last: Option<Ended>,
+    /// Its postStart hook has not ended: it runs, and for everybody else it does not yet.
+    pub(crate) is_starting: bool,
+    /// Why the postStart hook of the newest attempt failed; the container is stopped for it.
+    pub(crate) hook_failure: Option<String>,
     /// Readiness, as the probe or the mere running says.
     pub(crate) ready: bool,
     pub(crate) back_off: BackOff,
@@ -161,6 +165,8 @@ impl ContainerRecord {
         self.not_before = None;
         self.held_until = None;
         self.in_sandbox = true;
+        self.is_starting = false;
+        self.hook_failure = None;
         self.ready = false;
     }
 
@@ -186,6 +192,7 @@ impl ContainerRecord {
     pub(crate) fn exited(&mut self, ended: Ended) {
         let wait = self.back_off.after_exit(ended.ran());
         self.not_before = Some(ended.finished_at + wait);
+        self.is_starting = false;
         self.ready = false;
         self.state = RunState::Ended(ended);
     }

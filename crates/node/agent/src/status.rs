@@ -9,9 +9,18 @@ use serde_json::{Map, Value, json};
 
 use crate::{
     lifecycle::{Progress, phase_of_containers},
-    pod::{Container, Pod},
-    records::{ContainerRecord, Ended, Records, RunState},
+    pod::{Container, Pod, ReadinessGate},
+    records::{ContainerRecord, Ended, Records, RunState, Waiting},
 };
+
+/// The conditions that a node sets and nobody else.
+const OWN_CONDITIONS: [&str; 5] = [
+    "PodReadyToStartContainers",
+    "Initialized",
+    "Ready",
+    "ContainersReady",
+    "PodScheduled",
+];
 
 /// What is true of the pod outside its containers.
 #[derive(Debug, Clone, Default)]
@@ -20,6 +29,10 @@ pub(crate) struct PodGround {
     /// Empty until the sandbox stands.
     pub(crate) pod_ip: String,
     pub(crate) start_time: Option<Timestamp>,
+    /// Conditions that others set.
+    pub(crate) foreign_conditions: Vec<Value>,
+    /// The pod is deleted and nothing of it will run again: how it ended is its last phase.
+    pub(crate) is_over: bool,
     /// Why the node refuses the pod altogether.
     pub(crate) refusal: Option<Refusal>,
 }
@@ -37,7 +50,7 @@ pub(crate) fn pod_status(pod: &Pod, records: &Records, ground: &PodGround, now: 
     let phase = if ground.refusal.is_some() {
         "Failed"
     } else {
-        phase(pod, records)
+        phase(pod, records, ground.is_over)
     };
     status.insert("phase".into(), phase.into());
     status.insert("observedGeneration".into(), pod.metadata.generation.into());
@@ -73,19 +86,31 @@ pub(crate) fn pod_status(pod: &Pod, records: &Records, ground: &PodGround, now: 
     status.into()
 }
 
-fn phase(pod: &Pod, records: &Records) -> &'static str {
+fn phase(pod: &Pod, records: &Records, is_over: bool) -> &'static str {
     let record = |container: &Container| records.get(&container.name);
     match phase_of_containers(pod, records) {
         Progress::Finished { succeeded: true } => "Succeeded",
         Progress::Finished { succeeded: false } => "Failed",
         Progress::Init { .. } => "Pending",
         Progress::Main => {
-            let has_begun =
-                |container: &Container| record(container).is_some_and(|one| one.attempt.is_some());
-            if pod.spec.containers.iter().all(has_begun) {
-                "Running"
-            } else {
-                "Pending"
+            // One that is waiting for its first hook has not begun for anybody else.
+            let has_begun = |container: &Container| {
+                record(container)
+                    .is_some_and(|one| one.attempt.is_some() && (!one.is_starting || one.last.is_some()))
+            };
+            if !pod.spec.containers.iter().all(has_begun) {
+                return "Pending";
+            }
+            let ends: Option<Vec<&Ended>> = pod
+                .spec
+                .containers
+                .iter()
+                .map(|container| record(container)?.ended())
+                .collect();
+            match ends.filter(|_| is_over) {
+                None => "Running",
+                Some(ends) if ends.iter().all(|ended| ended.exit_code == 0) => "Succeeded",
+                Some(_) => "Failed",
             }
         }
     }
@@ -164,7 +189,7 @@ fn conditions(pod: &Pod, records: &Records, ground: &PodGround, phase: &str, now
             message: String::new(),
         },
         initialized,
-        readiness("Ready"),
+        ready(readiness("Ready"), pod, &ground.foreign_conditions),
         readiness("ContainersReady"),
         Condition {
             kind: "PodScheduled",
@@ -179,10 +204,46 @@ fn conditions(pod: &Pod, records: &Records, ground: &PodGround, phase: &str, now
         .collect()
 }
 
+/// A pod whose containers are ready is so once its readiness gates are open too.
+fn ready(containers: Condition, pod: &Pod, foreign: &[Value]) -> Condition {
+    if !containers.status {
+        return containers;
+    }
+    let closed = |gate: &ReadinessGate| {
+        let kind = &gate.condition_type;
+        let Some(condition) = foreign.iter().find(|one| one["type"] == kind.as_str()) else {
+            return Some(format!(
+                "corresponding condition of pod readiness gate {kind:?} does not exist."
+            ));
+        };
+        let status = condition["status"].as_str().unwrap_or_default();
+        (status != "True")
+            .then(|| format!(r#"the status of pod readiness gate {kind:?} is not "True", but {status}"#))
+    };
+    let closed: Vec<String> = pod.spec.readiness_gates.iter().filter_map(closed).collect();
+    if closed.is_empty() {
+        return containers;
+    }
+    Condition {
+        status: false,
+        reason: "ReadinessGatesNotReady",
+        message: closed.join(", "),
+        ..containers
+    }
+}
+
+/// The conditions in a pod's status that are not the node's.
+pub(crate) fn foreign_conditions(status: &Value) -> Vec<Value> {
+    let held = status["conditions"].as_array().into_iter().flatten();
+    held.filter(|one| !OWN_CONDITIONS.iter().any(|own| one["type"] == *own))
+        .cloned()
+        .collect()
+}
+
 fn is_ready(records: &Records, name: &str) -> bool {
     records
         .get(name)
-        .is_some_and(|record| record.is_running() && record.ready)
+        .is_some_and(|record| record.is_running() && record.ready && !record.is_starting)
 }
 
 struct Condition {
@@ -223,7 +284,7 @@ fn container_status(pod: &Pod, container: &Container, records: &Records, is_init
     };
     let mut status = json!({
         "name": container.name, "image": container.image, "imageID": image_id(container, record),
-        "ready": ready, "started": record.is_running(),
+        "ready": ready, "started": record.is_running() && !record.is_starting,
         "restartCount": record.attempt.unwrap_or_default(), "state": state(pod, record, is_init), "lastState": {},
     });
     if let Some(attempt) = record.attempt {
@@ -239,12 +300,20 @@ fn container_status(pod: &Pod, container: &Container, records: &Records, is_init
 }
 
 fn state(pod: &Pod, record: &ContainerRecord, is_init: bool) -> Value {
+    let creating = Waiting {
+        reason: "ContainerCreating",
+        message: String::new(),
+    };
     match &record.state {
-        RunState::Running { started_at } => {
+        RunState::Running { started_at } if !record.is_starting => {
             json!({"running": {"startedAt": timestamp::seconds(*started_at)}})
         }
         RunState::Ended(_) => json!({}),
-        RunState::Waiting(waiting) => {
+        state => {
+            let waiting = match state {
+                RunState::Waiting(waiting) => waiting,
+                _ => &creating,
+            };
             // Upstream's word while init containers have not finished.
             let has_init = !is_init && !pod.spec.init_containers.is_empty();
             let reason = if waiting.reason == "ContainerCreating" && has_init {
@@ -410,6 +479,89 @@ mod tests {
                 "1970-01-01T00:00:09Z"
             );
         }
+    }
+
+    #[test]
+    fn a_container_is_not_there_before_its_hook_has_ended() {
+        let starting = |last| ContainerRecord {
+            is_starting: true,
+            last,
+            ..record(RunState::Running { started_at: at(3) }, true)
+        };
+        let document =
+            json!({"metadata": {"name": "p"}, "spec": {"containers": [{"name": "a"}]}, "status": {}});
+        let pod = Pod::from_document(&document).expect("a pod");
+        for (last, phase) in [(None, "Pending"), (Some(ended(1)), "Running")] {
+            let records: Records = [("a".to_owned(), starting(last))].into();
+            let status = pod_status(&pod, &records, &PodGround::default(), at(9));
+            let container = &status["containerStatuses"][0];
+            assert_eq!(container["state"]["waiting"]["reason"], "ContainerCreating");
+            assert_eq!(
+                (&container["started"], &container["ready"]),
+                (&json!(false), &json!(false))
+            );
+            assert_eq!(status["phase"], phase);
+            assert_eq!(condition(&status, "Ready")["status"], "False");
+        }
+    }
+
+    #[test]
+    fn readiness_waits_for_what_others_say() {
+        let document = json!({"metadata": {"name": "p"}, "spec": {"containers": [{"name": "a"}],
+            "readinessGates": [{"conditionType": "example.com/lb"}, {"conditionType": "example.com/dns"}]}, "status": {}});
+        let pod = Pod::from_document(&document).expect("a pod");
+        let running: Records = [(
+            "a".to_owned(),
+            record(RunState::Running { started_at: at(3) }, true),
+        )]
+        .into();
+        let said = |lb: Value, dns: Value| {
+            let held = json!({"conditions": [{"type": "Ready", "status": "False"},
+                {"type": "example.com/lb", "status": lb}, {"type": dns, "status": "True"}]});
+            let ground = PodGround {
+                foreign_conditions: foreign_conditions(&held),
+                ..PodGround::default()
+            };
+            let status = pod_status(&pod, &running, &ground, at(9));
+            assert_eq!(condition(&status, "ContainersReady")["status"], "True");
+            let ready = condition(&status, "Ready");
+            let text = |field: &str| ready[field].as_str().unwrap_or_default().to_owned();
+            format!("{} {} {}", text("status"), text("reason"), text("message"))
+        };
+        assert_eq!(said(json!("True"), json!("example.com/dns")), "True  ");
+        assert_eq!(
+            said(json!("False"), json!("other")),
+            "False ReadinessGatesNotReady the status of pod readiness gate \"example.com/lb\" is not \"True\", but False, \
+             corresponding condition of pod readiness gate \"example.com/dns\" does not exist."
+        );
+    }
+
+    #[test]
+    fn a_deleted_pod_says_how_its_containers_ended() {
+        for (policy, code, phase) in [
+            ("Always", 0, "Succeeded"),
+            ("Always", 143, "Failed"),
+            ("OnFailure", 143, "Failed"),
+            ("Never", 0, "Succeeded"),
+        ] {
+            let records: Records = [
+                ("i".to_owned(), record(RunState::Ended(ended(0)), false)),
+                ("a".to_owned(), record(RunState::Ended(ended(code)), false)),
+            ]
+            .into();
+            let ground = PodGround {
+                is_over: true,
+                ..PodGround::default()
+            };
+            let status = pod_status(&pod(policy), &records, &ground, at(9));
+            assert_eq!(status["phase"], phase, "{policy} {code}");
+        }
+        let ground = PodGround {
+            is_over: true,
+            ..PodGround::default()
+        };
+        let never_ran = pod_status(&pod("Always"), &Records::new(), &ground, at(9));
+        assert_eq!(never_ran["phase"], "Pending");
     }
 
     #[test]

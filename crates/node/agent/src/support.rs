@@ -79,7 +79,7 @@ const POD: &[(&str, Treatment)] = &[
     ("preemptionPolicy", Works),
     ("priority", Works),
     ("priorityClassName", Noted("pods are not ordered by priority")),
-    ("readinessGates", Refused("readiness gates are not evaluated yet")),
+    ("readinessGates", Works),
     ("restartPolicy", Works),
     ("runtimeClassName", Refused("there is one way to run pods here")),
     ("schedulerName", Works),
@@ -131,7 +131,7 @@ const CONTAINER: &[(&str, Treatment)] = &[
     ("envFrom", Works),
     ("image", Works),
     ("imagePullPolicy", Works),
-    ("lifecycle", Refused("lifecycle hooks are not run yet")),
+    ("lifecycle", Works),
     ("livenessProbe", Works),
     ("name", Works),
     ("ports", Works),
@@ -191,11 +191,20 @@ const PROBE: &[(&str, Treatment)] = &[
     ("periodSeconds", Works),
     ("successThreshold", Works),
     ("tcpSocket", Works),
-    (
-        "terminationGracePeriodSeconds",
-        Refused("probes have no grace period of their own yet"),
-    ),
+    ("terminationGracePeriodSeconds", Works),
     ("timeoutSeconds", Works),
+];
+
+const LIFECYCLE: &[(&str, Treatment)] = &[("postStart", Works), ("preStop", Works), ("stopSignal", Works)];
+
+const HOOK: &[(&str, Treatment)] = &[
+    ("exec", Works),
+    ("httpGet", Works),
+    ("sleep", Works),
+    (
+        "tcpSocket",
+        Refused("it never did anything, and upstream's hook fails too"),
+    ),
 ];
 
 const VOLUME: &[(&str, Treatment)] = &[
@@ -252,7 +261,7 @@ const HTTP_GET: &[(&str, Treatment)] = &[
     ("httpHeaders", Works),
     ("path", Works),
     ("port", Works),
-    ("scheme", RefusedUnless(&["HTTP"], "HTTPS probes are not run yet")),
+    ("scheme", RefusedUnless(&["HTTP"], "HTTPS is not asked yet")),
 ];
 
 /// Judges a pod's spec as the API holds it.
@@ -326,6 +335,14 @@ impl Verdict {
                 "it is not supported",
             );
         }
+        let (lifecycle, path_of_hooks) = (&container["lifecycle"], format!("{path}.lifecycle"));
+        self.object(&path_of_hooks, lifecycle, LIFECYCLE, "it is not supported");
+        for hook in ["postStart", "preStop"] {
+            let (path, hook) = (format!("{path_of_hooks}.{hook}"), &lifecycle[hook]);
+            self.object(&path, hook, HOOK, "it is not supported");
+            let path = format!("{path}.httpGet");
+            self.object(&path, &hook["httpGet"], HTTP_GET, "it is not supported");
+        }
         for (path, mount) in items(path, container, "volumeMounts") {
             self.object(&path, mount, VOLUME_MOUNT, "it is not supported");
         }
@@ -388,8 +405,8 @@ mod tests {
                 "spec.brandNew: this kind of pod is not supported",
             ),
             (
-                json!({"containers": [{"lifecycle": {"preStop": {}}}]}),
-                "spec.containers[0].lifecycle: lifecycle hooks are not run yet",
+                json!({"containers": [{"lifecycle": {"preStop": {"httpGet": {"port": 1, "scheme": "HTTPS"}}}}]}),
+                "spec.containers[0].lifecycle.preStop.httpGet.scheme: HTTPS is not asked yet",
             ),
             (
                 json!({"initContainers": [{"restartPolicy": "Always"}]}),

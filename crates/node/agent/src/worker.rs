@@ -3,6 +3,7 @@
 //! Whatever happens (an edit, an exit, a probe, a volume) only wakes the worker. What it does follows from what it then sees.
 
 mod end;
+mod hooks;
 mod mounts;
 mod publish;
 mod sandbox;
@@ -31,12 +32,13 @@ use crate::{
     pod::{Pod, Volume},
     probes::{Attempt, Probes},
     records::{Ended, Records, RunState, recover},
-    status::{PodGround, Refusal, pod_status},
+    status::{PodGround, Refusal, foreign_conditions, pod_status},
     support,
     tokens::TokenCache,
     volumes::{Placement, VolumeManager},
 };
 pub(crate) use end::{remove_logs, remove_volumes};
+use hooks::PostStarts;
 use publish::Published;
 use sandbox::SandboxTries;
 use start::ToldFailure;
@@ -84,6 +86,10 @@ pub(crate) struct Worker {
     probes: Probes,
     status: StatusWriter,
     start_time: Timestamp,
+    /// Conditions of the pod that others set: readiness may wait for them.
+    foreign_conditions: Vec<serde_json::Value>,
+    /// The pod is deleted and nothing of it runs any more.
+    is_over: bool,
     refusal: Option<Refusal>,
     /// What was handed to the volumes, so that an unchanged pod hands nothing over.
     published: Option<Published>,
@@ -93,6 +99,7 @@ pub(crate) struct Worker {
     told_starts: BTreeMap<String, ToldFailure>,
     sandboxes: SandboxTries,
     stops: Stops,
+    hooks: PostStarts,
     /// Nothing of it is left here, and the API was asked to delete it: only its word is waited for.
     is_taken_down: bool,
     retry_at: Option<Timestamp>,
@@ -115,12 +122,15 @@ impl Worker {
             ),
             status: StatusWriter::start(shared.client.clone(), &pod, Arc::clone(&nudge)),
             start_time: started.unwrap_or_else(Timestamp::now),
+            foreign_conditions: Vec::new(),
+            is_over: false,
             refusal: None,
             published: None,
             told_failures: BTreeMap::new(),
             told_starts: BTreeMap::new(),
             sandboxes: SandboxTries::default(),
             stops: Stops::default(),
+            hooks: PostStarts::default(),
             is_taken_down: false,
             retry_at: None,
             shared,
@@ -147,6 +157,7 @@ impl Worker {
                 changed = self.wanted.changed() => if changed.is_err() { return },
                 () = self.nudge.woken() => {}
                 () = self.stops.next_ended() => {}
+                () = self.hooks.next_ended() => {}
                 () = retry => {}
             }
         }
@@ -156,6 +167,7 @@ impl Worker {
     async fn reconcile(&mut self) -> bool {
         let wanted = self.wanted.borrow_and_update().clone();
         let mut pod = wanted.pod();
+        self.foreign_conditions = foreign_conditions(&pod.status);
         if let Some(written) = self.status.last() {
             // What we wrote is newer than what the watch has brought.
             Arc::make_mut(&mut pod).status = written;
@@ -170,6 +182,7 @@ impl Worker {
         if self.refusal.is_some() {
             return self.reconcile_refused(&pod, &wanted).await;
         }
+        self.conclude_hooks(&pod);
         let (sandbox, has_remains) = self.look(&pod);
         let is_finished = matches!(
             lifecycle::phase_of_containers(&pod, &self.records),
@@ -193,6 +206,7 @@ impl Worker {
         let decision = lifecycle::decide(&pod, &self.records, ground, now);
         self.retry_at = min(self.retry_at, decision.look_again);
         if decision.steps == [Step::TakeDown] {
+            self.is_over = true;
             self.report(&pod, sandbox.as_ref());
             return !self.take_down(&pod, &wanted).await;
         }
@@ -306,7 +320,17 @@ impl Worker {
                     info!(namespace = %pod.metadata.namespace, pod = %pod.metadata.name, container = %container.name,
                         exit_code = ended.exit_code, reason = ended.reason, "container ended");
                     self.probes.end(&container.name);
+                    self.stops.ended(&container.name);
+                    self.hooks.cancel(&container.name);
+                    let starts_again = lifecycle::restarts(pod.spec.restart_policy, ended.exit_code);
                     record.exited(ended);
+                    if let Some(message) = record.hook_failure.take().filter(|_| starts_again) {
+                        record.waits("PostStartHookError", message);
+                    }
+                }
+                // Nobody asks a container anything before its hook has ended.
+                None if record.is_starting => {
+                    record.ready = false;
                 }
                 None => {
                     let ip = sandbox.map(|sandbox| sandbox.ip.to_string()).unwrap_or_default();
@@ -372,11 +396,18 @@ impl Worker {
         }
     }
 
+    fn pod_ip(&self) -> String {
+        let sandbox = self.shared.runtime.sandbox(&self.uid);
+        sandbox.map(|sandbox| sandbox.ip.to_string()).unwrap_or_default()
+    }
+
     fn report(&self, pod: &Pod, sandbox: Option<&Sandbox>) {
         let ground = PodGround {
             host_ip: self.shared.machine.internal_ip.clone(),
             pod_ip: sandbox.map(|sandbox| sandbox.ip.to_string()).unwrap_or_default(),
             start_time: Some(self.start_time),
+            foreign_conditions: self.foreign_conditions.clone(),
+            is_over: self.is_over,
             refusal: self.refusal.clone(),
         };
         self.status

@@ -73,6 +73,9 @@ pub(crate) enum Call {
     },
     Stop {
         name: String,
+        /// This attempt and no later one; whichever runs without.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        attempt: Option<u32>,
         signal: i32,
         grace_ms: u64,
     },

@@ -346,11 +346,12 @@ impl Runtime {
 
     /// Sends a signal (SIGTERM when `None`) to the container's first process, SIGKILL after the grace period, and
     /// returns once it has ended. The shim keeps the time, so the end comes even if the caller dies. A second call can only
-    /// bring the end forward. A container that is not there or has ended is fine.
+    /// bring the end forward. A container that is not there or has ended is fine; with an `attempt`, a later one is left alone.
     pub async fn stop_container(
         &self,
         pod_uid: &str,
         name: &str,
+        attempt: Option<u32>,
         signal: Option<i32>,
         grace: Duration,
     ) -> Result<(), ContainerError> {
@@ -359,6 +360,7 @@ impl Runtime {
         }
         let call = Call::Stop {
             name: name.to_owned(),
+            attempt,
             signal: signal.unwrap_or(libc::SIGTERM),
             grace_ms: u64::try_from(grace.as_millis()).unwrap_or(u64::MAX),
         };

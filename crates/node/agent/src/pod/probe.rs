@@ -15,6 +15,7 @@ pub(crate) struct Probe {
     pub(crate) period_seconds: u64,
     pub(crate) success_threshold: u32,
     pub(crate) failure_threshold: u32,
+    pub(crate) termination_grace_period_seconds: Option<i64>,
 }
 
 /// Exactly one is set; the API server sees to it.

@@ -1,15 +1,14 @@
 //! Asks one probe once.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::time::Duration;
 
-use bytes::Bytes;
 use hotmap_runtime::{ExecError, Runtime};
-use http_body_util::{BodyExt, Empty, Limited};
-use hyper::{Request, client::conn::http1, header};
-use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
 
-use crate::pod::{Container, HttpGetAction, Pod, Port, Probe};
+use crate::{
+    http_get,
+    pod::{Container, HttpGetAction, Pod, Port, Probe},
+};
 
 /// Bytes of a probe's output that an event shows (`pkg/probe/exec`, Kubernetes 1.36).
 const OUTPUT_BYTES_MAX: usize = 10 * 1024;
@@ -81,7 +80,7 @@ async fn ask_exec(
 }
 
 async fn ask_tcp(port: &Port, host: &str, container: &Container, pod_ip: &str) -> Result<(), String> {
-    let address = address(port, host, container, pod_ip)?;
+    let address = http_get::address(port, host, container, pod_ip)?;
     TcpStream::connect((address.0.as_str(), address.1))
         .await
         .map(drop)
@@ -89,81 +88,13 @@ async fn ask_tcp(port: &Port, host: &str, container: &Container, pod_ip: &str) -
 }
 
 async fn ask_http(get: &HttpGetAction, container: &Container, pod_ip: &str) -> Result<(), String> {
-    let (host, port) = address(&get.port, &get.host, container, pod_ip)?;
-    let path = if get.path.starts_with('/') {
-        get.path.clone()
+    let agent = concat!("kube-probe/1.36 hotmap/", env!("CARGO_PKG_VERSION"));
+    let code = http_get::status(get, container, pod_ip, agent).await?;
+    if (200..400).contains(&code) {
+        Ok(())
     } else {
-        format!("/{}", get.path)
-    };
-    let url = format!("http://{host}:{port}{path}");
-    let failed = |error: &dyn std::fmt::Display| format!("Get {url:?}: {error}");
-    let stream = TcpStream::connect((host.as_str(), port))
-        .await
-        .map_err(|error| failed(&error))?;
-    let (mut sender, connection) = http1::handshake(TokioIo::new(stream))
-        .await
-        .map_err(|error| failed(&error))?;
-    let mut request = Request::get(path);
-    let names_host = get
-        .http_headers
-        .iter()
-        .any(|one| one.name.eq_ignore_ascii_case("host"));
-    if !names_host {
-        request = request.header(header::HOST, format!("{host}:{port}"));
-    }
-    request = request.header(
-        header::USER_AGENT,
-        concat!("kube-probe/1.36 hotmap/", env!("CARGO_PKG_VERSION")),
-    );
-    for one in &get.http_headers {
-        request = request.header(one.name.as_str(), one.value.as_str());
-    }
-    let request = request
-        .body(Empty::<Bytes>::new())
-        .map_err(|error| failed(&error))?;
-    let exchange = async {
-        let answer = sender
-            .send_request(request)
-            .await
-            .map_err(|error| failed(&error))?;
-        let code = answer.status().as_u16();
-        if (200..400).contains(&code) {
-            return Ok(());
-        }
-        // Read, so that a server that logs broken connections has nothing to log.
-        let _ = Limited::new(answer.into_body(), OUTPUT_BYTES_MAX).collect().await;
         Err(format!("HTTP probe failed with statuscode: {code}"))
-    };
-    // A server may answer and close in one go: an end in good order says nothing until the answer was looked for.
-    let broken = async {
-        match connection.await {
-            Err(error) => error,
-            Ok(()) => std::future::pending().await,
-        }
-    };
-    tokio::select! {
-        answered = exchange => answered,
-        error = broken => Err(failed(&error)),
     }
-}
-
-fn address(port: &Port, host: &str, container: &Container, pod_ip: &str) -> Result<(String, u16), String> {
-    let named: BTreeMap<&str, u16> = container
-        .ports
-        .iter()
-        .map(|one| (one.name.as_str(), one.container_port))
-        .collect();
-    let number = port
-        .number(&named)
-        .ok_or_else(|| format!("couldn't find port {port:?} in container {}", container.name))?;
-    Ok((
-        if host.is_empty() {
-            pod_ip.to_owned()
-        } else {
-            host.to_owned()
-        },
-        number,
-    ))
 }
 
 #[cfg(test)]

@@ -68,6 +68,7 @@ impl Worker {
                         };
                         if let Some(record) = self.records.get_mut(name) {
                             record.started(attempt, started_at);
+                            record.is_starting = container.lifecycle.post_start.is_some();
                         }
                         self.told_starts.remove(name);
                         self.forget_older(pod, name, attempt).await;
@@ -78,6 +79,9 @@ impl Worker {
                         self.shared
                             .recorder
                             .normal(subject(), "Started", "Container started");
+                        if let Some(hook) = container.lifecycle.post_start.clone() {
+                            self.begin_post_start(pod, &container, attempt, hook);
+                        }
                         return true;
                     }
                     Err(StartError::Exec(message)) => {

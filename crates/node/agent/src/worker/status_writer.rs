@@ -94,9 +94,9 @@ async fn write_for_ever(
                 break;
             };
             // The uid guards against a new pod under the old name.
-            let patch = json!({"metadata": {"uid": pod.metadata.uid}, "status": status});
+            let patch = json!({"metadata": {"uid": pod.metadata.uid}, "status": as_patch(&status)});
             match client
-                .patch(&path, PatchType::Merge, &patch, &WriteParams::default())
+                .patch(&path, PatchType::StrategicMerge, &patch, &WriteParams::default())
                 .await
             {
                 Ok(_) => {}
@@ -123,6 +123,25 @@ async fn write_for_ever(
     }
 }
 
+/// A status as a strategic merge patch. Conditions merge by type, so that those of others stay; what of ours no longer has a
+/// reason loses the one it had. Addresses are replaced.
+fn as_patch(status: &Value) -> Value {
+    let mut patch = status.clone();
+    for condition in patch["conditions"].as_array_mut().into_iter().flatten() {
+        for field in ["reason", "message"] {
+            if condition[field].is_null() {
+                condition[field] = Value::Null;
+            }
+        }
+    }
+    for addresses in ["hostIPs", "podIPs"] {
+        if let Some(addresses) = patch.get_mut(addresses).and_then(Value::as_array_mut) {
+            addresses.push(json!({"$patch": "replace"}));
+        }
+    }
+    patch
+}
+
 /// Whether the same words would be refused for ever: a status that breaks a rule must not keep its pod from going. Who may
 /// not write yet, or came too fast, tries again.
 fn is_final(error: &ClientError) -> bool {
@@ -135,6 +154,16 @@ mod tests {
     use hotmap_object::Status;
 
     use super::*;
+
+    #[test]
+    fn conditions_of_others_stay_and_addresses_are_replaced() {
+        let status = json!({"phase": "Running", "podIPs": [{"ip": "10.88.0.2"}],
+            "conditions": [{"type": "Ready", "status": "True"}, {"type": "Initialized", "status": "False", "reason": "R"}]});
+        let expected = json!({"phase": "Running", "podIPs": [{"ip": "10.88.0.2"}, {"$patch": "replace"}], "conditions": [
+            {"type": "Ready", "status": "True", "reason": null, "message": null},
+            {"type": "Initialized", "status": "False", "reason": "R", "message": null}]});
+        assert_eq!(as_patch(&status), expected);
+    }
 
     #[test]
     fn only_what_can_never_be_taken_is_given_up() {

@@ -1,48 +1,85 @@
-//! Stops containers: the shim keeps the time, the worker only says it once.
+//! Stops containers: hook first, then the signal. The shim keeps the time, the worker only says it once.
+//!
+//! Order and limits follow `killContainer` in `pkg/kubelet/kuberuntime`, Kubernetes 1.36: the time of the preStop hook is part of
+//! the grace period, and whatever it took, the container has two seconds for its signal.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
+use futures_util::future::BoxFuture;
 use hotmap_runtime::Runtime;
 use jiff::Timestamp;
-use tokio::task::JoinSet;
+use tokio::{
+    sync::watch,
+    task::{AbortHandle, JoinSet},
+    time::Instant,
+};
 use tracing::warn;
 
 use super::{RETRY, Worker, min, printed};
-use crate::{events::Subject, pod::Pod};
+use crate::{
+    events::{Recorder, Subject},
+    hooks,
+    lifecycle::GRACE_DEFAULT_SECONDS,
+    pod::{Container, Pod},
+};
+
+/// What a container has left after its preStop hook, at least (`minimumGracePeriodInSeconds`).
+const GRACE_AFTER_HOOK: Duration = Duration::from_secs(2);
 
 /// Containers that are being stopped.
 #[derive(Debug, Default)]
 pub(super) struct Stops {
-    /// The grace that each was given.
-    given: BTreeMap<String, Duration>,
+    running: BTreeMap<String, Stopping>,
     /// The runtime did not take the last one: the next is due then.
     not_before: BTreeMap<String, Timestamp>,
     tasks: JoinSet<(String, bool)>,
 }
 
+#[derive(Debug)]
+struct Stopping {
+    /// The grace that was given.
+    given: Duration,
+    /// When it ends; it only ever comes nearer.
+    deadline: watch::Sender<Instant>,
+    task: AbortHandle,
+}
+
 impl Stops {
     pub(super) fn is_stopping(&self, container: &str) -> bool {
-        self.given.contains_key(container)
+        self.running.contains_key(container)
     }
 
     /// Returns once a stop has ended, well or not; never while there is none. Cancel safe.
     pub(super) async fn next_ended(&mut self) {
-        match self.tasks.join_next().await {
-            None => std::future::pending().await,
-            Some(Ok((container, stopped))) => {
-                self.given.remove(&container);
-                if !stopped {
-                    self.not_before.insert(container, Timestamp::now() + RETRY);
+        loop {
+            match self.tasks.join_next().await {
+                None => std::future::pending().await,
+                Some(Ok((container, stopped))) => {
+                    self.running.remove(&container);
+                    if !stopped {
+                        self.not_before.insert(container, Timestamp::now() + RETRY);
+                    }
+                    return;
+                }
+                // The container ended before.
+                Some(Err(error)) if error.is_cancelled() => {}
+                // Nobody can tell whose it was; what still runs is stopped again.
+                Some(Err(error)) => {
+                    warn!(%error, "stopping a container broke");
+                    let due = Timestamp::now() + RETRY;
+                    let running = std::mem::take(&mut self.running);
+                    self.not_before
+                        .extend(running.into_keys().map(|container| (container, due)));
+                    return;
                 }
             }
-            // Nobody can tell whose it was; what still runs is stopped again.
-            Some(Err(error)) => {
-                warn!(%error, "stopping a container broke");
-                let due = Timestamp::now() + RETRY;
-                let given = std::mem::take(&mut self.given);
-                self.not_before
-                    .extend(given.into_keys().map(|container| (container, due)));
-            }
+        }
+    }
+
+    /// The container has ended: there is nothing left to stop, and nothing left to wait for.
+    pub(super) fn ended(&mut self, container: &str) {
+        if let Some(stopping) = self.running.remove(container) {
+            stopping.task.abort();
         }
     }
 
@@ -51,28 +88,134 @@ impl Stops {
         self.not_before.get(container).copied().filter(|due| *due > now)
     }
 
-    fn begin(&mut self, runtime: Runtime, pod_uid: String, container: String, grace: Duration) {
-        self.given.insert(container.clone(), grace);
-        self.tasks.spawn(async move {
-            let stopped = runtime.stop_container(&pod_uid, &container, None, grace).await;
-            if let Err(error) = &stopped {
-                warn!(%pod_uid, %container, error = %printed(error), "container not stopped");
-            }
-            (container, stopped.is_ok())
+    /// Stops a container, or brings the end of its grace forward.
+    fn begin(&mut self, stop: Stop, grace: Duration) {
+        let end = Instant::now() + grace;
+        let container = stop.container.name.clone();
+        if let Some(stopping) = self.running.get_mut(&container) {
+            stopping.given = grace;
+            stopping.deadline.send_if_modified(|deadline| {
+                let is_nearer = end < *deadline;
+                *deadline = end.min(*deadline);
+                is_nearer
+            });
+            return;
+        }
+        let (deadline, receiver) = watch::channel(end);
+        let task = self.tasks.spawn({
+            let container = container.clone();
+            async move { (container, stop.run(receiver).await) }
         });
+        let stopping = Stopping {
+            given: grace,
+            deadline,
+            task,
+        };
+        self.running.insert(container, stopping);
+    }
+}
+
+/// One container's way out.
+struct Stop {
+    runtime: Runtime,
+    recorder: Recorder,
+    pod: Arc<Pod>,
+    container: Container,
+    /// What is stopped: never a later start of the same container.
+    attempt: Option<u32>,
+    pod_ip: String,
+}
+
+impl Stop {
+    /// True once it is stopped.
+    async fn run(self, mut deadline: watch::Receiver<Instant>) -> bool {
+        let uid = &self.pod.metadata.uid;
+        let name = &self.container.name;
+        let hook = self.hook().filter(|_| *deadline.borrow() > Instant::now());
+        let least = if hook.is_some() {
+            GRACE_AFTER_HOOK
+        } else {
+            Duration::ZERO
+        };
+        if let Some(hook) = hook
+            && let Some(Err(message)) = until(hook, &mut deadline).await
+        {
+            // What the hook printed may be secret: the event says only that it failed.
+            warn!(pod_uid = %uid, container = %name, "preStop hook failed");
+            tracing::debug!(pod_uid = %uid, container = %name, %message, "preStop hook failed");
+            let subject = Subject::container(&self.pod, name);
+            self.recorder
+                .warning(subject, "FailedPreStopHook", "PreStopHook failed");
+        }
+        let signal = self
+            .container
+            .lifecycle
+            .stop_signal
+            .as_deref()
+            .and_then(hooks::signal);
+        loop {
+            let left = deadline
+                .borrow_and_update()
+                .saturating_duration_since(Instant::now());
+            let grace = left.max(least);
+            tokio::select! {
+                stopped = self.runtime.stop_container(uid, name, self.attempt, signal, grace) => {
+                    if let Err(error) = &stopped {
+                        warn!(pod_uid = %uid, container = %name, error = %printed(error), "container not stopped");
+                    }
+                    return stopped.is_ok();
+                }
+                Ok(()) = deadline.changed() => {}
+            }
+        }
+    }
+
+    fn hook(&self) -> Option<BoxFuture<'_, Result<(), String>>> {
+        let hook = self.container.lifecycle.pre_stop.as_ref()?;
+        let (pod, container) = (&self.pod, &self.container);
+        Some(Box::pin(hooks::run(
+            &self.runtime,
+            pod,
+            container,
+            &self.pod_ip,
+            hook,
+        )))
+    }
+}
+
+/// What the hook comes to, if it does before the deadline, which may move.
+async fn until<T>(hook: impl Future<Output = T>, deadline: &mut watch::Receiver<Instant>) -> Option<T> {
+    let mut hook = std::pin::pin!(hook);
+    loop {
+        let end = *deadline.borrow_and_update();
+        tokio::select! {
+            outcome = &mut hook => return Some(outcome),
+            () = tokio::time::sleep_until(end) => return None,
+            Ok(()) = deadline.changed() => {}
+        }
     }
 }
 
 impl Worker {
     /// Stops containers whose liveness probe has given up on them.
     pub(super) fn stop_dead(&mut self, pod: &Arc<Pod>) {
-        let names = pod.spec.containers.iter().map(|container| container.name.clone());
-        let dead: Vec<String> = names
-            .filter(|name| self.probes.findings(name).is_dead && !self.stops.is_stopping(name))
+        let dead: Vec<(String, Duration)> = pod
+            .spec
+            .containers
+            .iter()
+            .filter(|container| {
+                self.probes.findings(&container.name).is_dead && !self.stops.is_stopping(&container.name)
+            })
+            .map(|container| {
+                let probe = container.liveness_probe.as_ref();
+                let own = probe.and_then(|probe| probe.termination_grace_period_seconds);
+                (
+                    container.name.clone(),
+                    own.map_or_else(|| pod.grace_period(), seconds),
+                )
+            })
             .collect();
-        let seconds = pod.spec.termination_grace_period_seconds.unwrap_or(30);
-        let grace = Duration::from_secs(u64::try_from(seconds).unwrap_or_default());
-        for name in dead {
+        for (name, grace) in dead {
             let message = format!("Container {name} failed liveness probe, will be restarted");
             self.begin_stop(pod, name, grace, message);
         }
@@ -80,20 +223,28 @@ impl Worker {
 
     /// Stops a container of a pod that is to go; a shorter grace than before is passed on.
     pub(super) fn stop(&mut self, pod: &Arc<Pod>, container: String, grace: Duration) {
-        let given = self.stops.given.get(&container);
+        let stopping = self.stops.running.get(&container);
         let held = pod.metadata.deletion_grace_period_seconds;
-        if given.is_some_and(|given| !is_shorter(grace, *given, held)) {
+        if stopping.is_some_and(|stopping| !is_shorter(grace, stopping.given, held)) {
             return;
+        }
+        // Whoever looks at the pod now sees what runs.
+        self.hooks.cancel(&container);
+        if let Some(record) = self.records.get_mut(&container) {
+            record.is_starting = false;
         }
         let message = format!("Stopping container {container}");
         self.begin_stop(pod, container, grace, message);
     }
 
-    fn begin_stop(&mut self, pod: &Arc<Pod>, container: String, grace: Duration, message: String) {
+    pub(super) fn begin_stop(&mut self, pod: &Arc<Pod>, container: String, grace: Duration, message: String) {
         if let Some(due) = self.stops.due(&container, Timestamp::now()) {
             self.retry_at = min(self.retry_at, Some(due));
             return;
         }
+        let Some(spec) = pod.all_containers().find(|spec| spec.name == container) else {
+            return;
+        };
         if !self.stops.is_stopping(&container) {
             self.shared
                 .recorder
@@ -101,21 +252,56 @@ impl Worker {
         }
         // It may be slow to end; nobody wants to hear again that it is not alive.
         self.probes.end_liveness(&container);
-        let (runtime, uid) = (self.shared.runtime.clone(), self.uid.clone());
-        self.stops.begin(runtime, uid, container, grace);
+        let stop = Stop {
+            runtime: self.shared.runtime.clone(),
+            recorder: self.shared.recorder.clone(),
+            pod: Arc::clone(pod),
+            container: spec.clone(),
+            attempt: self.records.get(&container).and_then(|record| record.attempt),
+            pod_ip: self.pod_ip(),
+        };
+        self.stops.begin(stop, grace);
     }
+}
+
+impl Pod {
+    /// How long a container may take to end while its pod stays, and while nobody says otherwise.
+    pub(crate) fn grace_period(&self) -> Duration {
+        seconds(
+            self.spec
+                .termination_grace_period_seconds
+                .unwrap_or(GRACE_DEFAULT_SECONDS),
+        )
+    }
+}
+
+fn seconds(seconds: i64) -> Duration {
+    Duration::from_secs(u64::try_from(seconds).unwrap_or_default())
 }
 
 /// Whether `grace` is a new wish and not the old one a moment later: `given` counts down in the shim, and `held`, what the
 /// API says in seconds, does not.
 fn is_shorter(grace: Duration, given: Duration, held: Option<i64>) -> bool {
-    let held = held.map(|seconds| Duration::from_secs(u64::try_from(seconds).unwrap_or_default()));
+    let held = held.map(seconds);
     given > grace + Duration::from_secs(1) && held.is_some_and(|held| held < given)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test]
+    async fn a_hook_has_the_grace_period_and_no_more() {
+        let now = Instant::now();
+        let far = now + Duration::from_secs(3600);
+        let (sender, mut deadline) = watch::channel(far);
+        assert_eq!(until(async { 7 }, &mut deadline).await, Some(7));
+        // Whoever waits is told that the end has come nearer.
+        let waits = until(std::future::pending::<u8>(), &mut deadline);
+        let nearer = async { sender.send_replace(now) };
+        let (outcome, _) = tokio::join!(waits, nearer);
+        assert_eq!(outcome, None);
+    }
 
     #[test]
     fn only_a_shorter_wish_is_passed_on() {
@@ -129,7 +315,6 @@ mod tests {
             (60, 30, Some(60), false),
             (0, 1, Some(-1), false),
         ] {
-            let seconds = Duration::from_secs;
             assert_eq!(
                 is_shorter(seconds(grace), seconds(given), held),
                 shorter,

@@ -247,9 +247,10 @@ impl Pod {
             }
             Call::Stop {
                 name,
+                attempt,
                 signal,
                 grace_ms,
-            } => self.stop(id, &name, signal, Duration::from_millis(grace_ms)),
+            } => self.stop(id, (&name, attempt), signal, Duration::from_millis(grace_ms)),
             Call::Remove { name, attempt } => self.remove(&name, attempt).map(|()| Some(Reply::Done)),
             Call::Exec(call) => return self.exec(id, call, fds),
             Call::Watch => {
@@ -371,8 +372,17 @@ impl Pod {
             .find_map(|container| Some((container.status.attempt, container.running.as_mut()?)))
     }
 
-    fn stop(&mut self, id: u64, name: &str, signal: i32, grace: Duration) -> Result<Option<Reply>, Refusal> {
-        let Some((attempt, running)) = self.running(name) else {
+    fn stop(
+        &mut self,
+        id: u64,
+        (name, wanted): (&str, Option<u32>),
+        signal: i32,
+        grace: Duration,
+    ) -> Result<Option<Reply>, Refusal> {
+        let found = self.running(name);
+        let Some((attempt, running)) =
+            found.filter(|(found, _)| wanted.is_none_or(|wanted| wanted == *found))
+        else {
             return Ok(Some(Reply::Done));
         };
         if !(1..=64).contains(&signal) {

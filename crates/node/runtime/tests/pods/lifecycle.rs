@@ -132,21 +132,21 @@ async fn a_stop_is_a_signal_then_a_kill() {
         tokio::task::yield_now().await;
     }
     runtime
-        .stop_container(POD, "polite", None, Duration::from_secs(30))
+        .stop_container(POD, "polite", None, None, Duration::from_secs(30))
         .await
         .expect("stopped");
     assert_eq!(exit_of(&mut events, "polite", 0).await.exit_code, 3);
     assert_eq!(fixture.log("polite"), ["up", "bye"]);
     let begin = Instant::now();
     runtime
-        .stop_container(POD, "deaf", None, Duration::from_millis(300))
+        .stop_container(POD, "deaf", None, None, Duration::from_millis(300))
         .await
         .expect("stopped");
     assert!(begin.elapsed() >= Duration::from_millis(300));
     let exit = exit_of(&mut events, "deaf", 0).await;
     assert_eq!((exit.exit_code, exit.signal), (137, Some(9)));
     runtime
-        .stop_container(POD, "deaf", None, Duration::ZERO)
+        .stop_container(POD, "deaf", None, None, Duration::ZERO)
         .await
         .expect("stopped again");
 }
@@ -189,7 +189,7 @@ async fn nginx_serves_port_80_on_the_pods_address_with_workers_of_its_user() {
         "{workers}"
     );
     runtime
-        .stop_container(POD, "web", Some(libc::SIGQUIT), Duration::from_secs(10))
+        .stop_container(POD, "web", None, Some(libc::SIGQUIT), Duration::from_secs(10))
         .await
         .expect("stopped");
     let log = fixture.log("web");

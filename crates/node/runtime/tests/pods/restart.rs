@@ -49,7 +49,7 @@ async fn a_new_agent_finds_the_same_processes_and_every_exit() {
     ));
     assert_eq!(stdout_of(&runtime, "long", "echo still here").await, "still here");
     runtime
-        .stop_container(POD, "long", None, Duration::ZERO)
+        .stop_container(POD, "long", None, None, Duration::ZERO)
         .await
         .expect("stopped");
     let lines = fixture.log("long");

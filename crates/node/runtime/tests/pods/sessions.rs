@@ -137,7 +137,7 @@ async fn what_cannot_be_executed_is_told_apart() {
     ));
     let mut events = runtime.events();
     runtime
-        .stop_container(POD, "web", None, Duration::ZERO)
+        .stop_container(POD, "web", None, None, Duration::ZERO)
         .await
         .expect("stopped");
     exit_of(&mut events, "web", 0).await;
