@@ -25,6 +25,8 @@ mod crash;
 mod down;
 #[path = "node/exec.rs"]
 mod exec;
+#[path = "node/hooks.rs"]
+mod hooks;
 #[path = "node/isolation.rs"]
 mod isolation;
 #[path = "node/lifecycle.rs"]
