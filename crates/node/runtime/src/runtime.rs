@@ -112,7 +112,7 @@ impl Runtime {
     }
 
     /// The host ids that a pod will have, so that its volumes can be owned before its sandbox exists. Kept until
-    /// [`remove_sandbox`](Self::remove_sandbox), also across restarts; the same answer every time.
+    /// [`remove_pod`](Self::remove_pod), also across restarts and sandboxes; the same answer every time.
     pub async fn reserve_ids(&self, pod_uid: &str) -> Result<IdRange, SandboxError> {
         validate::pod_uid(pod_uid).map_err(SandboxError::Invalid)?;
         let _turn = self.inner.choosing.lock().await;
@@ -139,14 +139,7 @@ impl Runtime {
             })
         })
         .await?;
-        let pod = Pod {
-            ids,
-            record: None,
-            state: None,
-            attached: false,
-            follower: None,
-        };
-        pods.with(|table| table.insert(pod_uid.to_owned(), pod));
+        pods.with(|table| table.insert(pod_uid.to_owned(), Pod::reserved(ids)));
         Ok(ids)
     }
 
@@ -255,6 +248,10 @@ impl Runtime {
 
     /// The shim died. Its containers were told to die with it; make sure, and keep what is known of them.
     async fn lost(&self, pod_uid: &str) {
+        let Some(turn) = self.inner.pods.with_pod(pod_uid, |pod| Arc::clone(&pod.turn)) else {
+            return;
+        };
+        let turn = turn.lock_owned().await;
         let known = self
             .inner
             .pods
@@ -262,6 +259,8 @@ impl Runtime {
         let Some((ids, before)) = known else { return };
         let (inner, dir, uid) = (Arc::clone(&self.inner), self.pod_dir(pod_uid), pod_uid.to_owned());
         let result = blocking(move || {
+            // Here and not above: this goes on when the task that follows the shim is ended.
+            let _turn = turn;
             let id = &inner.config.instance_id;
             let killed = cleanup::kill_pod(id, &uid, before.as_ref(), |id| id == ids.base);
             inner
@@ -441,18 +440,40 @@ impl Runtime {
         }
     }
 
-    /// Stops a sandbox and removes all that was made for it: processes, cgroups, links, files, and the reservation of its
-    /// ids. Idempotent. Log files stay, they are the caller's. Exits from here on are not told.
+    /// Every pod that has a sandbox, or ids and nothing else yet or any more, sorted.
+    pub fn pods(&self) -> Vec<String> {
+        self.inner.pods.with(|table| table.keys().cloned().collect())
+    }
+
+    /// Removes a pod's sandbox as [`remove_sandbox`](Self::remove_sandbox) does, and gives its ids back: nothing that it owned
+    /// may be left. Idempotent.
+    pub async fn remove_pod(&self, pod_uid: &str) -> Result<(), SandboxError> {
+        self.remove_sandbox(pod_uid).await?;
+        let dir = self.pod_dir(pod_uid);
+        blocking(move || {
+            cleanup::remove_tree(&dir).map_err(|source| SandboxError::Files { path: dir, source })
+        })
+        .await?;
+        self.inner.pods.with(|table| table.remove(pod_uid));
+        Ok(())
+    }
+
+    /// Stops a sandbox and removes all that was made for it: processes, cgroups, links and files. The pod's ids stay its own.
+    /// Idempotent. Log files stay, they are the caller's. Exits from here on are not told.
     pub async fn remove_sandbox(&self, pod_uid: &str) -> Result<(), SandboxError> {
         validate::pod_uid(pod_uid).map_err(SandboxError::Invalid)?;
         let follower = self
             .inner
             .pods
-            .with_pod(pod_uid, |pod| pod.follower.take())
-            .flatten();
+            .with_pod(pod_uid, |pod| (pod.follower.take(), Arc::clone(&pod.turn)));
+        let Some((follower, turn)) = follower else {
+            return Ok(());
+        };
         if let Some(follower) = follower {
             follower.abort();
         }
+        // A shim that died may be being written off right now.
+        let _turn = turn.lock().await;
         let polite = async {
             let mut connection = Connection::open(&self.pod_dir(pod_uid)).await?;
             let reply = connection.call(Call::Shutdown, &[]).await?;
@@ -462,10 +483,13 @@ impl Runtime {
         // A shim that does not do it is killed.
         let _ = tokio::time::timeout(REPLY_PATIENCE, polite).await;
         self.clean_up(pod_uid).await?;
-        self.inner.pods.with(|table| table.remove(pod_uid));
+        self.inner.pods.with_pod(pod_uid, |pod| {
+            (pod.record, pod.state, pod.attached) = (None, None, false);
+        });
         let dir = self.pod_dir(pod_uid);
         blocking(move || {
-            cleanup::remove_tree(&dir).map_err(|source| SandboxError::Files { path: dir, source })
+            cleanup::remove_all_but(&dir, IDS_FILE)
+                .map_err(|source| SandboxError::Files { path: dir, source })
         })
         .await
     }

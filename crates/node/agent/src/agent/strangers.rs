@@ -41,22 +41,24 @@ impl Stranger {
     }
 
     async fn try_remove(&self, shared: &Arc<Shared>) -> Result<(), String> {
-        match shared.runtime.remove_sandbox(&self.pod_uid).await {
-            // A directory that somebody else put there is no pod's, and not ours to remove.
-            Ok(()) | Err(SandboxError::Invalid(_)) => {}
-            Err(error) => return Err(printed(&error)),
-        }
+        // A directory that somebody else put there is no pod's, and not ours to remove.
+        let removed = |outcome: Result<(), SandboxError>| match outcome {
+            Ok(()) | Err(SandboxError::Invalid(_)) => Ok(()),
+            Err(error) => Err(printed(&error)),
+        };
+        removed(shared.runtime.remove_sandbox(&self.pod_uid).await)?;
         remove_volumes(shared, &self.pod_uid)
             .await
-            .map_err(|error| printed(&error))
+            .map_err(|error| printed(&error))?;
+        // Last: whoever has these ids next must not find anything of this pod's.
+        removed(shared.runtime.remove_pod(&self.pod_uid).await)
     }
 }
 
 /// Everybody of whom something runs or lies here and who is not `known`, by uid.
 pub(super) async fn find(shared: &Arc<Shared>, known: &[&str]) -> Vec<Stranger> {
     let mut found: BTreeMap<String, Option<PathBuf>> = BTreeMap::new();
-    let sandboxes = shared.runtime.sandboxes();
-    found.extend(sandboxes.into_iter().map(|sandbox| (sandbox.pod_uid, None)));
+    found.extend(shared.runtime.pods().into_iter().map(|uid| (uid, None)));
     let of_disk = Arc::clone(shared);
     let listed = spawn_blocking(move || {
         let volumes = of_disk.placement.pods().unwrap_or_default();

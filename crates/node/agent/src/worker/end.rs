@@ -17,7 +17,7 @@ impl Worker {
         if !self.stop_sandbox(pod).await || !self.clear_volumes().await {
             return false;
         }
-        if let Err(error) = self.shared.runtime.remove_sandbox(&self.uid).await {
+        if let Err(error) = self.shared.runtime.remove_pod(&self.uid).await {
             self.cannot_kill(pod, &printed(&error));
             return false;
         }
@@ -31,10 +31,15 @@ impl Worker {
             self.cannot_kill(pod, &printed(&error));
             return false;
         }
+        self.forget_sources();
         if !self.clear_volumes().await {
             return false;
         }
-        self.forget_sources();
+        // Last: whoever has these ids next must not find anything of this pod's.
+        if let Err(error) = self.shared.runtime.remove_pod(&self.uid).await {
+            self.cannot_kill(pod, &printed(&error));
+            return false;
+        }
         if let Wanted::Here { .. } = wanted {
             let mut changes = self.wanted.clone();
             tokio::select! {

@@ -2,7 +2,6 @@
 
 use std::{collections::BTreeMap, sync::Arc, time::Instant};
 
-use hotmap_runtime::IdRange;
 use hotmap_volume::Ownership;
 
 use super::{Worker, printed};
@@ -16,19 +15,16 @@ pub(super) struct Published {
     labels: BTreeMap<String, String>,
     annotations: BTreeMap<String, String>,
     pub(super) since: Instant,
-    /// Whose they are.
-    pub(super) ids: IdRange,
 }
 
 impl Published {
-    fn of(pod: &Pod, ids: IdRange) -> Self {
+    fn of(pod: &Pod) -> Self {
         let metadata = &pod.metadata;
         Self {
             generation: metadata.generation,
             labels: metadata.labels.clone(),
             annotations: metadata.annotations.clone(),
             since: Instant::now(),
-            ids,
         }
     }
 
@@ -90,7 +86,7 @@ impl Worker {
             token_owner: pod.common_user().and_then(|user| ids.host_id(user)),
         });
         self.shared.volumes.publish(&self.uid, desired.collect());
-        self.published = Some(Published::of(pod, ids));
+        self.published = Some(Published::of(pod));
     }
 
     /// Whether every volume has been projected once; tells of each failed attempt.

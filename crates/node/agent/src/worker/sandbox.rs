@@ -68,15 +68,6 @@ impl Worker {
                 self.records
                     .values_mut()
                     .for_each(|record| record.in_sandbox = false);
-                if self
-                    .published
-                    .as_ref()
-                    .is_some_and(|held| held.ids != sandbox.ids)
-                {
-                    // Its ids went to another pod while it had no sandbox: what it owned is nothing it can read.
-                    self.published = None;
-                    return self.clear_volumes().await;
-                }
                 true
             }
             Err(error) => {

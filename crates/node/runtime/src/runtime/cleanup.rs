@@ -117,6 +117,27 @@ pub(crate) fn remove_cgroups(instance_id: &InstanceId, pod_uid: Option<&str>) ->
     cgroup::remove(&dir)
 }
 
+/// Removes what is in a directory but one file; fine if there is no directory.
+pub(crate) fn remove_all_but(dir: &Path, kept: &str) -> io::Result<()> {
+    let entries = match fs::read_dir(dir) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(error),
+    };
+    for entry in entries {
+        let entry = entry?;
+        if entry.file_name() == kept {
+            continue;
+        }
+        if entry.file_type()?.is_dir() {
+            remove_tree(&entry.path())?;
+        } else {
+            fs::remove_file(entry.path())?;
+        }
+    }
+    Ok(())
+}
+
 /// Removes a tree; one that is not there is fine.
 pub(crate) fn remove_tree(path: &Path) -> io::Result<()> {
     match fs::remove_dir_all(path) {

@@ -30,9 +30,23 @@ pub(crate) struct Pod {
     pub(crate) attached: bool,
     /// The task that follows the shim.
     pub(crate) follower: Option<AbortHandle>,
+    /// Held by who takes away what a sandbox was made of: nobody kills or writes off the sandbox that comes next.
+    pub(crate) turn: Arc<tokio::sync::Mutex<()>>,
 }
 
 impl Pod {
+    /// A pod that has ids and nothing else.
+    pub(crate) fn reserved(ids: IdRange) -> Self {
+        Self {
+            ids,
+            record: None,
+            state: None,
+            attached: false,
+            follower: None,
+            turn: Arc::default(),
+        }
+    }
+
     /// What the pod's directory says, or `None` when it says nothing.
     pub(crate) fn read(dir: &Path) -> Option<Self> {
         let record: Option<SandboxRecord> = read_json(&dir.join(RECORD_FILE));
@@ -45,11 +59,9 @@ impl Pod {
             .then(|| read_json(&dir.join(STATE_FILE)))
             .flatten();
         Some(Self {
-            ids,
             record,
             state,
-            attached: false,
-            follower: None,
+            ..Self::reserved(ids)
         })
     }
 
@@ -316,13 +328,7 @@ mod tests {
     #[test]
     fn every_exit_is_told_once_and_again_to_who_comes_later() {
         let pods = Pods::new();
-        let pod = Pod {
-            ids: IdRange { base: 0 },
-            record: None,
-            state: None,
-            attached: false,
-            follower: None,
-        };
+        let pod = Pod::reserved(IdRange { base: 0 });
         pods.with(|table| table.insert("p".to_owned(), pod));
         let mut events = pods.events();
         pods.update("p", state(&[("web", 0, true)]));

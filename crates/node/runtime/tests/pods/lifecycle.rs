@@ -39,6 +39,10 @@ async fn a_container_runs_to_its_end_and_its_output_is_logged() {
     runtime.remove_sandbox(POD).await.expect("removed");
     runtime.remove_sandbox(POD).await.expect("removed again");
     assert!(runtime.sandboxes().is_empty());
+    assert_eq!(runtime.pods(), [POD], "its ids stay its own");
+    runtime.remove_pod(POD).await.expect("removed");
+    runtime.remove_pod(POD).await.expect("removed again");
+    assert!(runtime.pods().is_empty());
     assert!(!fixture.config.state_dir.join(POD).exists());
 }
 

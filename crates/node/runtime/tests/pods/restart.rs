@@ -112,7 +112,15 @@ async fn a_dead_shim_takes_its_pod_along_and_the_pod_can_be_made_anew() {
         "and ended once"
     );
     runtime.remove_sandbox(POD).await.expect("removed");
+    // Somebody who comes in between gets other ids, whatever happens to this process.
+    drop(runtime);
+    let runtime = fixture.open().await;
+    assert!(runtime.sandbox(POD).is_none());
+    let other = runtime.reserve_ids("another-pod").await.expect("reserved");
+    assert_ne!(other, found.ids);
     fixture.pod(&runtime).await;
+    assert_eq!(runtime.sandbox(POD).expect("made anew").ids, found.ids);
+    runtime.remove_pod("another-pod").await.expect("removed");
     let (exit_code, _) = fixture.run(&runtime, fixture.script("web", "true")).await;
     assert_eq!(exit_code, 0);
 }
