@@ -61,6 +61,8 @@ mod refuse;
 mod start;
 #[path = "api/temp.rs"]
 mod temp;
+#[path = "api/tokens.rs"]
+mod tokens;
 #[path = "api/watch.rs"]
 mod watch;
 #[path = "api/wire.rs"]

@@ -84,6 +84,7 @@ static RESOURCES: LazyLock<Vec<Resource>> = LazyLock::new(|| {
         namespaced("", "Secret", "secrets", "secret", &Secret),
         Resource {
             short_names: &["sa"],
+            subresources: SERVICE_ACCOUNT_SUBRESOURCES,
             delete_returns_object: true,
             ..namespaced(
                 "",
@@ -135,6 +136,12 @@ static RESOURCES: LazyLock<Vec<Resource>> = LazyLock::new(|| {
             "selfsubjectreview",
         ),
         review(
+            "authentication.k8s.io",
+            "TokenReview",
+            "tokenreviews",
+            "tokenreview",
+        ),
+        review(
             "authorization.k8s.io",
             "SelfSubjectAccessReview",
             "selfsubjectaccessreviews",
@@ -156,6 +163,11 @@ const POD_SUBRESOURCES: &[Subresource] = &[
 ];
 const DEPLOYMENT_SUBRESOURCES: &[Subresource] = &[SCALE, status("apps", "Deployment")];
 const REPLICA_SET_SUBRESOURCES: &[Subresource] = &[SCALE, status("apps", "ReplicaSet")];
+const SERVICE_ACCOUNT_SUBRESOURCES: &[Subresource] = &[Subresource {
+    name: "token",
+    kind: GroupVersionKind::fixed("authentication.k8s.io", "v1", "TokenRequest"),
+    verbs: &["create"],
+}];
 const SERVICE_SUBRESOURCES: &[Subresource] = &[core("status", "Service", STATUS_VERBS)];
 
 const SCALE: Subresource = Subresource {

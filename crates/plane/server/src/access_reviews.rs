@@ -57,7 +57,7 @@ impl Review<'_> {
     }
 }
 
-fn check_type(asked: &Value, gvk: &GroupVersionKind) -> Result<(), Status> {
+pub(crate) fn check_type(asked: &Value, gvk: &GroupVersionKind) -> Result<(), Status> {
     let text = |key: &str| asked[key].as_str().unwrap_or_default();
     if !text("kind").is_empty() && text("kind") != gvk.kind {
         return Err(Status::bad_request(format!(
@@ -77,7 +77,7 @@ fn check_type(asked: &Value, gvk: &GroupVersionKind) -> Result<(), Status> {
     Ok(())
 }
 
-fn user_info(user: &User) -> Value {
+pub(crate) fn user_info(user: &User) -> Value {
     let mut info = json!({"username": user.name, "groups": user.groups});
     if !user.uid.is_empty() {
         info["uid"] = user.uid.clone().into();

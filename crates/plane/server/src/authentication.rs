@@ -1,7 +1,7 @@
 //! Who a request comes from.
 //!
-//! A client certificate of our authority names the user (common name) and the groups (organisations). Bearer tokens are
-//! answered with 401: nothing issues any. Nobody in particular is `system:anonymous`.
+//! A client certificate of our authority names the user (common name) and the groups (organisations). Without one, a
+//! bearer token names a service account. Bad credentials are answered with 401; who brings none is `system:anonymous`.
 
 mod impersonation;
 
@@ -15,7 +15,12 @@ use x509_parser::prelude::{FromDer, X509Certificate};
 
 pub(crate) use impersonation::acting;
 
-use crate::{credentials::subject_of, request::User, tls::Tls};
+use crate::{
+    credentials::subject_of,
+    request::User,
+    tls::Tls,
+    tokens::{Tokens, api_audiences},
+};
 
 /// What a connection's handshake told about its client; asked again for each request.
 #[derive(Debug, Clone)]
@@ -70,12 +75,36 @@ impl Peer {
 /// # Errors
 ///
 /// 401 for credentials that are not good; a request without any is anonymous.
-pub(crate) fn authenticate(peer: &Peer, headers: &HeaderMap, now: Timestamp) -> Result<Arc<User>, Status> {
+pub(crate) fn authenticate(
+    peer: &Peer,
+    headers: &HeaderMap,
+    tokens: &Tokens,
+    now: Timestamp,
+) -> Result<Arc<User>, Status> {
     match peer {
         Peer::Known { user, until } if now.as_second() < *until => Ok(user.clone()),
+        _ if headers.contains_key(AUTHORIZATION) => of_token(headers, tokens, now),
         Peer::Known { .. } | Peer::Unknown => Err(Status::unauthorized()),
-        Peer::Anonymous(_) if headers.contains_key(AUTHORIZATION) => Err(Status::unauthorized()),
         Peer::Anonymous(user) => Ok(user.clone()),
+    }
+}
+
+fn of_token(headers: &HeaderMap, tokens: &Tokens, now: Timestamp) -> Result<Arc<User>, Status> {
+    let header = headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok());
+    let (scheme, token) = header
+        .unwrap_or_default()
+        .trim()
+        .split_once(' ')
+        .unwrap_or_default();
+    if !scheme.eq_ignore_ascii_case("bearer") {
+        return Err(Status::unauthorized());
+    }
+    match tokens.authenticate(token.trim(), &api_audiences(), now) {
+        Ok((user, _)) => Ok(Arc::new(user)),
+        Err(refused) => {
+            tracing::debug!(error = %refused, "bearer token refused");
+            Err(Status::unauthorized())
+        }
     }
 }
 
@@ -83,7 +112,18 @@ pub(crate) fn authenticate(peer: &Peer, headers: &HeaderMap, now: Timestamp) -> 
 mod tests {
     use hyper::header::HeaderValue;
 
+    use hotmap_object::Object;
+
     use super::*;
+    use crate::{credentials::Credentials, tokens::Held};
+
+    struct Nothing;
+
+    impl Held for Nothing {
+        fn held(&self, _: &str, _: &str, _: &str) -> Option<Arc<Object>> {
+            None
+        }
+    }
 
     #[test]
     fn bad_credentials_are_never_taken_for_none() {
@@ -92,6 +132,10 @@ mod tests {
             ..User::default()
         });
         let anonymous = Arc::new(User::default());
+        let directory = tempfile::tempdir().expect("a directory");
+        let credentials =
+            Credentials::open(directory.path(), &[], Timestamp::UNIX_EPOCH).expect("fresh credentials");
+        let tokens = Tokens::new(credentials.token_keys().clone(), Arc::new(Nothing));
         let known = |until| Peer::Known {
             user: user.clone(),
             until,
@@ -101,13 +145,16 @@ mod tests {
             (known(100), Some("Bearer x"), Some("a")),
             (known(10), None, None),
             (Peer::Unknown, None, None),
+            (Peer::Unknown, Some("Bearer x"), None),
+            (Peer::Anonymous(anonymous.clone()), Some("Basic eDp5"), None),
+            (Peer::Anonymous(anonymous.clone()), Some("Bearer"), None),
             (Peer::Anonymous(anonymous.clone()), None, Some("")),
             (Peer::Anonymous(anonymous), Some("Bearer x"), None),
         ] {
             let mut headers = HeaderMap::new();
             headers.extend(token.map(|token| (AUTHORIZATION, HeaderValue::from_static(token))));
             let now = Timestamp::from_second(50).expect("a date");
-            let answer = authenticate(&peer, &headers, now);
+            let answer = authenticate(&peer, &headers, &tokens, now);
             assert_eq!(
                 answer.as_ref().ok().map(|user| user.name.as_str()),
                 name,

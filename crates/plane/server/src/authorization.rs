@@ -13,7 +13,7 @@ use std::sync::Arc;
 use hotmap_object::{FieldSelector, GroupResource, Status};
 
 use crate::{credentials::CONTROLLERS_USER, request::User};
-pub(crate) use node::writes_itself;
+pub(crate) use node::{name as node_name, writes_itself};
 use references::PodReferences;
 
 /// What somebody wants to do: the same words for a request and for an access review.
@@ -177,7 +177,13 @@ fn may_read_path(user: &User, verb: &str, path: &str) -> bool {
         .into_iter()
         .any(is_under);
     let is_discovery = ["/api", "/apis", "/openapi"].into_iter().any(is_under);
-    matches!(verb, "get" | "head") && (is_public || is_discovery && user.is_in("system:authenticated"))
+    let is_issuer = ["/.well-known/openid-configuration", "/openid/v1/jwks"]
+        .into_iter()
+        .any(is_under);
+    let is_granted = is_public
+        || is_discovery && user.is_in("system:authenticated")
+        || is_issuer && user.is_in("system:serviceaccounts");
+    matches!(verb, "get" | "head") && is_granted
 }
 
 /// The reviews that upstream's role `system:basic-user` grants to everybody it knows.

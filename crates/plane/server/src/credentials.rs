@@ -4,6 +4,8 @@
 //!   <data-dir>/pki/ca.crt, ca.key              10 years, made on first start
 //!                 ├─ serving.crt, serving.key   1 year, for the addresses of this server
 //!                 └─ <identity>.crt, .key       1 year, one pair per client identity
+//!              sa.key                          signs tokens of service accounts, made on first start
+//!              sa-*.key, sa-*.pub              verify tokens that earlier keys have signed
 //! ```
 //!
 //! All keys are ECDSA P-256; all files are 0600 in a directory that is 0700. A certificate is signed anew when 80 % of
@@ -13,6 +15,7 @@
 mod certificate;
 mod files;
 mod kubeconfig;
+mod token_keys;
 
 use std::{
     collections::BTreeSet,
@@ -27,6 +30,7 @@ use parking_lot::Mutex;
 
 pub(crate) use certificate::subject_of;
 use certificate::{Authority, KeyPairPem, Purpose};
+pub(crate) use token_keys::TokenKeys;
 
 /// Who a client certificate stands for.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -99,7 +103,7 @@ pub enum CredentialsError {
         /// Why.
         source: io::Error,
     },
-    /// A stored authority is damaged. It is not replaced: every client trusts it.
+    /// A stored authority or token key is damaged. It is not replaced: clients trust it, tokens need it.
     #[error("{} is damaged: {reason}", .path.display())]
     Damaged {
         /// The file.
@@ -129,6 +133,7 @@ struct Inner {
     directory: PathBuf,
     names: BTreeSet<String>,
     authority: Authority,
+    token_keys: Arc<TokenKeys>,
     state: Mutex<State>,
 }
 
@@ -148,7 +153,8 @@ impl Credentials {
     ///
     /// # Errors
     ///
-    /// [`CredentialsError`]; a leaf certificate that cannot be read as one is replaced, a damaged authority is not.
+    /// [`CredentialsError`]; a leaf certificate that cannot be read as one is replaced, a damaged authority or token key
+    /// is not.
     pub fn open(data_dir: &Path, more_names: &[String], now: Timestamp) -> Result<Self, CredentialsError> {
         let directory = data_dir.join("pki");
         files::create_directory(&directory)?;
@@ -156,6 +162,7 @@ impl Credentials {
         let names = serving_names(more_names)?;
         let serving = Purpose::Serving(&names);
         let serving = authority.leaf(&directory.join("serving"), &serving, now)?.0;
+        let token_keys = Arc::new(TokenKeys::open(&directory)?);
         let state = State {
             serving,
             issued: BTreeSet::new(),
@@ -165,6 +172,7 @@ impl Credentials {
             directory,
             names,
             authority,
+            token_keys,
             state: Mutex::new(state),
         })))
     }
@@ -238,6 +246,11 @@ impl Credentials {
             }
         }
         Ok(is_new)
+    }
+
+    /// The keys of service account tokens.
+    pub(crate) fn token_keys(&self) -> &Arc<TokenKeys> {
+        &self.0.token_keys
     }
 
     pub(crate) fn serving(&self) -> KeyPairPem {

@@ -33,9 +33,15 @@ use crate::{
     openapi::OpenApi,
     path::{ResourcePath, Target},
     request::{ApiRequest, Query, User, Verb},
-    streams, version,
+    streams, token_reviews,
+    tokens::Tokens,
+    version,
 };
 use lanes::Lanes;
+
+/// Where those who check tokens themselves look for our keys.
+const OPENID_CONFIGURATION: &str = "/.well-known/openid-configuration";
+const KEY_SET: &str = "/openid/v1/jwks";
 
 /// What the front is made of.
 pub(crate) struct Parts {
@@ -43,6 +49,7 @@ pub(crate) struct Parts {
     pub(crate) address: SocketAddr,
     pub(crate) store: Arc<dyn Store>,
     pub(crate) objects: Arc<Objects>,
+    pub(crate) tokens: Arc<Tokens>,
     pub(crate) node: Option<Arc<dyn NodeAccess>>,
     /// Cancelled when the server stops.
     pub(crate) stopping: CancellationToken,
@@ -58,7 +65,9 @@ pub(crate) struct Front {
     node: Option<Arc<dyn NodeAccess>>,
     stopping: CancellationToken,
     tasks: TaskTracker,
+    tokens: Arc<Tokens>,
     authorizer: Authorizer,
+    address: SocketAddr,
     discovery: Discovery,
     openapi: OpenApi,
     metrics: Metrics,
@@ -87,6 +96,7 @@ impl Front {
             address,
             store,
             objects,
+            tokens,
             node,
             stopping,
             tasks,
@@ -98,6 +108,8 @@ impl Front {
             openapi: OpenApi::new(resources),
             metrics: Metrics::new(),
             lanes: Lanes::new(),
+            tokens,
+            address,
             version,
             store,
             objects,
@@ -168,7 +180,7 @@ impl Front {
         wishes: &Wishes,
         counting: &mut Counting,
     ) -> Result<Reply, Status> {
-        let user = authenticate(peer, request.headers(), Timestamp::now())?;
+        let user = authenticate(peer, request.headers(), &self.tokens, Timestamp::now())?;
         let user = acting(user, request.headers(), &self.authorizer)?;
         match Target::parse(request.uri().path()) {
             Target::Path(path) => {
@@ -220,7 +232,7 @@ impl Front {
             || self.discovery.holds(trimmed)
             || trimmed == "/openapi/v2"
             || trimmed.starts_with("/openapi/v3")
-            || matches!(trimmed, "/version" | "/metrics");
+            || matches!(trimmed, "/version" | "/metrics" | OPENID_CONFIGURATION | KEY_SET);
         if !is_known {
             return Ok(Reply::Text(404, "404 page not found\n".to_owned()));
         }
@@ -240,6 +252,14 @@ impl Front {
                     serde_json::to_vec_pretty(&version::document(&self.version)).map_err(Status::internal)?;
                 Ok(Reply::Answer(Answer::ok("application/json", text)))
             }
+            OPENID_CONFIGURATION => Ok(Reply::Answer(issuer_document(
+                "application/json",
+                &Tokens::open_id_configuration(self.address),
+            ))),
+            KEY_SET => Ok(Reply::Answer(issuer_document(
+                "application/jwk-set+json",
+                &self.tokens.key_set(),
+            ))),
             "/metrics" => {
                 let text = self.metrics.render(self.store.revision());
                 Ok(Reply::Answer(Answer::ok(metrics::CONTENT_TYPE, text)))
@@ -317,7 +337,8 @@ impl Front {
                     "a node may only create its own",
                 ));
             }
-            if access_reviews::serves(call.resource) {
+            let is_token_review = call.resource.kind == "TokenReview";
+            if is_token_review || access_reviews::serves(call.resource) {
                 let review = access_reviews::Review {
                     resource: call.resource,
                     user: &call.user,
@@ -325,9 +346,15 @@ impl Front {
                     content_type: content_type.as_deref(),
                     body: &body,
                 };
-                return review.answer(&self.authorizer);
+                return match is_token_review {
+                    true => token_reviews::answer(&review, &self.tokens, Timestamp::now()),
+                    false => review.answer(&self.authorizer),
+                };
             }
             let request = self.api_request(call, request, query, body, wishes);
+            if (request.resource.plural, request.subresource_name()) == ("serviceaccounts", "token") {
+                return self.objects.request_token(&request, &self.tokens).await;
+            }
             self.objects.handle(request).await
         };
         match tokio::time::timeout(time, answering).await {
@@ -527,7 +554,6 @@ fn is_known_elsewhere(resource: &str, subresource: &str) -> bool {
             subresource,
             "attach" | "portforward" | "proxy" | "eviction" | "ephemeralcontainers" | "resize"
         ),
-        "serviceaccounts" => subresource == "token",
         "nodes" | "services" => subresource == "proxy",
         _ => false,
     }
@@ -565,6 +591,12 @@ fn allowed(
             "the server does not allow this method on the requested resource",
         )
     })
+}
+
+/// A document about our keys; clients may keep it for an hour, as upstream's.
+fn issuer_document(content_type: &'static str, document: &serde_json::Value) -> Answer {
+    Answer::ok(content_type, document.to_string())
+        .with_header(CACHE_CONTROL, HeaderValue::from_static("public, max-age=3600"))
 }
 
 fn content_type(headers: &HeaderMap) -> Option<String> {

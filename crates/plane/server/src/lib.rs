@@ -3,7 +3,7 @@
 //! ```text
 //!   TLS ─▶ authentication ─▶ path ─▶ authorization ─▶ front ─┬▶ objects: list, watch, get, write
 //!                                                            ├▶ discovery, openapi, version, health, metrics
-//!                                                            ├▶ access reviews
+//!                                                            ├▶ access and token reviews
 //!                                                            └▶ streams: log, exec ─▶ NodeAccess
 //! ```
 //!
@@ -30,6 +30,8 @@ mod request;
 mod server;
 mod streams;
 mod tls;
+mod token_reviews;
+mod tokens;
 mod uuid;
 mod version;
 

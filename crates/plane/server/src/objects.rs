@@ -21,6 +21,7 @@ mod read;
 mod rendering;
 mod scale;
 mod selector;
+mod token_request;
 mod transaction;
 mod update;
 mod watch;

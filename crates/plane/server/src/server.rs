@@ -20,6 +20,7 @@ use crate::{
     node_access::NodeAccess,
     objects::Objects,
     tls::{Tls, TlsError},
+    tokens::Tokens,
 };
 
 /// Connections open at once; more wait in the listener's queue. About 300 MiB at the worst, and twice the watchers that
@@ -90,6 +91,7 @@ pub async fn run(
         version,
         address,
         store,
+        tokens: Arc::new(Tokens::new(credentials.token_keys().clone(), objects.clone())),
         objects: objects.clone(),
         node,
         stopping: stopping.clone(),

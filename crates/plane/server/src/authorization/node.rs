@@ -16,7 +16,7 @@ use crate::{http::negotiation::Media, request::User};
 const LEASE_NAMESPACE: &str = "kube-node-lease";
 
 /// The node a user stands for.
-pub(super) fn name(user: &User) -> Option<&str> {
+pub(crate) fn name(user: &User) -> Option<&str> {
     let name = user
         .name
         .strip_prefix("system:node:")
@@ -31,6 +31,7 @@ pub(super) fn decide(node: &str, wanted: &Attributes, pods: &dyn PodReferences) 
         "configmaps" => reads_reference(node, wanted, Referenced::ConfigMap, pods),
         "secrets" => reads_reference(node, wanted, Referenced::Secret, pods),
         "serviceaccounts" => reads_reference(node, wanted, Referenced::ServiceAccount, pods),
+        "serviceaccounts/token" => makes_token(node, wanted, pods),
         "pods" => on_pods(node, wanted, pods),
         "pods/status" => match verb {
             "get" | "update" | "patch" => is_mine(node, wanted, pods),
@@ -64,6 +65,19 @@ fn reads_reference(node: &str, wanted: &Attributes, kind: Referenced, pods: &dyn
         return denied("No Object name found");
     }
     if pods.node_refers_to(node, kind, &wanted.namespace, &wanted.name) {
+        return Decision::Allowed;
+    }
+    denied(format!(
+        "no relationship found between node '{node}' and this object"
+    ))
+}
+
+/// Which pod the token is for stands in the body: the request for it is refused there if the pod is not the node's.
+fn makes_token(node: &str, wanted: &Attributes, pods: &dyn PodReferences) -> Decision {
+    if wanted.verb != "create" || wanted.name.is_empty() {
+        return denied("can only create tokens for individual service accounts");
+    }
+    if pods.node_refers_to(node, Referenced::ServiceAccount, &wanted.namespace, &wanted.name) {
         return Decision::Allowed;
     }
     denied(format!(
