@@ -7,7 +7,7 @@ use tokio::task::JoinSet;
 
 use crate::{
     informer::Informer,
-    view::{Deployment, Node, Pod, ReplicaSet, View},
+    view::{Deployment, Job, Node, Pod, ReplicaSet, View},
 };
 
 /// Where the objects of a kind are followed: an API server, or the server in this very process.
@@ -57,6 +57,7 @@ macro_rules! informers {
 
 informers! {
     deployments: Deployment,
+    jobs: Job,
     nodes: Node,
     pods: Pod,
     replica_sets: ReplicaSet,

@@ -23,6 +23,7 @@ mod controllers;
 mod events;
 mod informer;
 mod informers;
+mod job;
 mod namespace_lifecycle;
 mod pod_template;
 mod queue;

@@ -4,6 +4,7 @@
 
 pub(crate) mod deployment;
 pub(crate) mod int_or_percent;
+pub(crate) mod job;
 mod metadata;
 mod node;
 mod pod;
@@ -18,9 +19,10 @@ use serde::{Deserialize, Deserializer, de::DeserializeOwned};
 
 pub(crate) use deployment::Deployment;
 pub(crate) use int_or_percent::IntOrPercent;
+pub(crate) use job::Job;
 pub(crate) use metadata::{Metadata, OwnerReference};
 pub(crate) use node::{Node, Taint};
-pub(crate) use pod::{Condition, NodeRequirement, NodeSelectorTerm, Pod, Toleration};
+pub(crate) use pod::{Condition, ContainerStatus, NodeRequirement, NodeSelectorTerm, Pod, Toleration};
 pub(crate) use pod_template::PodTemplate;
 pub(crate) use replica_set::ReplicaSet;
 pub(crate) use selector::Selector;

@@ -17,6 +17,8 @@ pub(crate) struct Metadata {
     pub(crate) generation: i64,
     pub(crate) creation_timestamp: Option<Timestamp>,
     pub(crate) deletion_timestamp: Option<Timestamp>,
+    /// Seconds.
+    pub(crate) deletion_grace_period_seconds: Option<i64>,
     #[serde(deserialize_with = "or_default")]
     pub(crate) labels: BTreeMap<String, String>,
     #[serde(deserialize_with = "or_default")]

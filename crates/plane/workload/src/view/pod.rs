@@ -33,6 +33,17 @@ pub(crate) struct PodSpec {
     pub(crate) tolerations: Vec<Toleration>,
     #[serde(deserialize_with = "or_default")]
     pub(crate) affinity: Affinity,
+    #[serde(deserialize_with = "or_default")]
+    pub(crate) init_containers: Vec<InitContainer>,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(crate) struct InitContainer {
+    pub(crate) name: String,
+    /// `Always` makes it a sidecar.
+    #[serde(deserialize_with = "or_default")]
+    pub(crate) restart_policy: String,
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]
