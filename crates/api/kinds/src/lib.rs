@@ -4,11 +4,13 @@
 //! give nonsense answers here, but never a panic: what has the wrong type reads as absent.
 
 mod config_map;
+mod cron_job;
 mod deployment;
 mod endpoints;
 mod event;
 mod fields;
 mod int_or_percent;
+mod job;
 mod label_selector;
 mod lease;
 mod metadata;

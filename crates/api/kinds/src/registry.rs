@@ -7,9 +7,11 @@ use hotmap_object::GroupVersionKind;
 use crate::{
     NameRule, Resource, Strategy, Subresource,
     config_map::ConfigMap,
+    cron_job::CronJob,
     deployment::Deployment,
     endpoints::Endpoints,
     event::{CoreEvent, EventsEvent},
+    job::Job,
     lease::Lease,
     namespace::Namespace,
     node::Node,
@@ -119,6 +121,19 @@ static RESOURCES: LazyLock<Vec<Resource>> = LazyLock::new(|| {
             ..namespaced("apps", "ReplicaSet", "replicasets", "replicaset", &ReplicaSet)
         },
         Resource {
+            short_names: &["cj"],
+            categories: &["all"],
+            subresources: CRON_JOB_SUBRESOURCES,
+            has_generation: true,
+            ..namespaced("batch", "CronJob", "cronjobs", "cronjob", &CronJob)
+        },
+        Resource {
+            categories: &["all"],
+            subresources: JOB_SUBRESOURCES,
+            has_generation: true,
+            ..namespaced("batch", "Job", "jobs", "job", &Job)
+        },
+        Resource {
             create_on_update: true,
             update_needs_revision: true,
             ..namespaced("coordination.k8s.io", "Lease", "leases", "lease", &Lease)
@@ -168,6 +183,8 @@ const SERVICE_ACCOUNT_SUBRESOURCES: &[Subresource] = &[Subresource {
     kind: GroupVersionKind::fixed("authentication.k8s.io", "v1", "TokenRequest"),
     verbs: &["create"],
 }];
+const CRON_JOB_SUBRESOURCES: &[Subresource] = &[status("batch", "CronJob")];
+const JOB_SUBRESOURCES: &[Subresource] = &[status("batch", "Job")];
 const SERVICE_SUBRESOURCES: &[Subresource] = &[core("status", "Service", STATUS_VERBS)];
 
 const SCALE: Subresource = Subresource {
@@ -256,8 +273,10 @@ const fn status(group: &'static str, kind: &'static str) -> Subresource {
 fn default_prefix(plural: &str) -> &'static str {
     match plural {
         "configmaps" => "/registry/configmaps/",
+        "cronjobs" => "/registry/cronjobs/",
         "deployments" => "/registry/deployments/",
         "events" => "/registry/events/",
+        "jobs" => "/registry/jobs/",
         "leases" => "/registry/leases/",
         "namespaces" => "/registry/namespaces/",
         "pods" => "/registry/pods/",

@@ -72,13 +72,7 @@ impl Strategy for ReplicaSet {
     }
 
     fn warnings(&self, object: &Map<String, Value>, old: Option<&Map<String, Value>>) -> Vec<String> {
-        // A Deployment's owner has been told already, and nobody reads what its controller is told.
-        if object
-            .map("metadata")
-            .list("ownerReferences")
-            .iter()
-            .any(|owner| owner.is_set("controller"))
-        {
+        if workload::is_controlled(object) {
             return Vec::new();
         }
         workload::warnings(object, old)

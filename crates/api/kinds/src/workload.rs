@@ -142,16 +142,29 @@ pub(crate) fn collisions_grow(errors: &mut Errors, new: &Map<String, Value>, old
 
 /// Warnings about a workload whose name becomes part of the names of its pods, and about its template.
 pub(crate) fn warnings(object: &Map<String, Value>, old: Option<&Map<String, Value>>) -> Vec<String> {
-    let mut warnings = Vec::new();
-    let generation = |object: &Map<String, Value>| object.map("metadata").int("generation");
-    match old {
-        Some(old) if generation(old) == generation(object) => return warnings,
-        Some(_) => {}
-        None => warnings.extend(name_warning(object)),
+    let mut warnings = about_name(object, old);
+    if is_news(object, old) {
+        warnings.extend(template::warnings(TEMPLATE, object.map("spec").map("template")));
     }
-    let spec = object.map("spec");
-    warnings.extend(template::warnings(TEMPLATE, spec.map("template")));
     warnings
+}
+
+/// Whether what a warning would be about is new.
+pub(crate) fn is_news(object: &Map<String, Value>, old: Option<&Map<String, Value>>) -> bool {
+    let generation = |object: &Map<String, Value>| object.map("metadata").int("generation");
+    old.is_none_or(|old| generation(old) != generation(object))
+}
+
+/// Whether a controller has made it; what its owner was told is not said again to nobody.
+pub(crate) fn is_controlled(object: &Map<String, Value>) -> bool {
+    let owners = object.map("metadata").list("ownerReferences");
+    owners.iter().any(|owner| owner.is_set("controller"))
+}
+
+/// A warning about a name that makes surprising names of pods.
+pub(crate) fn about_name(object: &Map<String, Value>, old: Option<&Map<String, Value>>) -> Vec<String> {
+    let name_is_new = old.is_none();
+    name_warning(object).into_iter().filter(|_| name_is_new).collect()
 }
 
 fn name_warning(object: &Map<String, Value>) -> Option<String> {
