@@ -15,6 +15,8 @@ fn has(text: &str, parts: &[&str]) {
 
 #[path = "node/article_001.rs"]
 mod article_001;
+#[path = "node/article_002.rs"]
+mod article_002;
 #[path = "node/article_004.rs"]
 mod article_004;
 #[path = "node/broken_config.rs"]
@@ -23,6 +25,8 @@ mod broken_config;
 mod crash;
 #[path = "node/down.rs"]
 mod down;
+#[path = "node/draining.rs"]
+mod draining;
 #[path = "node/exec.rs"]
 mod exec;
 #[path = "node/hooks.rs"]
@@ -37,6 +41,8 @@ mod logs;
 mod nginx;
 #[path = "node/probes.rs"]
 mod probes;
+#[path = "node/rolling.rs"]
+mod rolling;
 #[path = "node/security.rs"]
 mod security;
 #[path = "node/volumes.rs"]

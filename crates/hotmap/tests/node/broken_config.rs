@@ -120,7 +120,6 @@ fn what_this_node_cannot_give_is_refused_by_name() {
         spec[field] = value;
         spec
     };
-    let hook = json!({"preStop": {"exec": {"command": ["true"]}}});
     for (name, spec, message) in [
         (
             "net",
@@ -129,8 +128,8 @@ fn what_this_node_cannot_give_is_refused_by_name() {
         ),
         (
             "hook",
-            container(json!({"lifecycle": hook})),
-            "spec.containers[0].lifecycle: lifecycle hooks are not run yet",
+            container(json!({"lifecycle": {"preStop": {"tcpSocket": {"port": 1}}}})),
+            "spec.containers[0].lifecycle.preStop.tcpSocket: it never did anything, and upstream's hook fails too",
         ),
         (
             "nfs",

@@ -1,0 +1,89 @@
+//! How a pod becomes ready and how it goes: gates, the last status, and what others see meanwhile.
+
+use serde_json::json;
+
+use crate::{
+    has,
+    host::{Node, idle, pod, shell},
+};
+
+#[test]
+fn a_readiness_gate_is_opened_by_somebody_else() {
+    let Some(node) = Node::start() else { return };
+    let mut gated = json!({"containers": [idle(json!({}))]});
+    gated["readinessGates"] = json!([{"conditionType": "example.com/lb"}]);
+    node.create([pod("p", gated)]);
+    node.wait("p", "condition=ContainersReady");
+    let ready = |field: &str| {
+        node.field(
+            "pod/p",
+            &format!(r#".status.conditions[?(@.type=="Ready")].{field}"#),
+        )
+    };
+    assert_eq!(
+        ["status", "reason", "message"].map(ready),
+        [
+            "False",
+            "ReadinessGatesNotReady",
+            r#"corresponding condition of pod readiness gate "example.com/lb" does not exist."#
+        ]
+    );
+    has(&node.ok("get pod p -o wide"), &["READINESS GATES", "0/1", "1/1"]);
+    let say = |status: &str| {
+        let condition = json!({"type": "example.com/lb", "status": status});
+        let patch = json!({"status": {"conditions": [condition]}}).to_string();
+        node.call(&["patch", "pod", "p", "--subresource=status", "-p", &patch])
+            .ok();
+    };
+    say("True");
+    node.ready("p");
+    say("False");
+    node.wait("p", "condition=Ready=false");
+    assert_eq!(
+        ready("message"),
+        r#"the status of pod readiness gate "example.com/lb" is not "True", but False"#
+    );
+    // What the node says does not take away what others say.
+    let gate = node.field(
+        "pod/p",
+        r#".status.conditions[?(@.type=="example.com/lb")].status"#,
+    );
+    assert_eq!(gate, "False");
+}
+
+#[test]
+fn a_pod_on_its_way_out_says_how_it_ended() {
+    let Some(node) = Node::start() else { return };
+    let finalizers = |mut pod: serde_json::Value| {
+        pod["metadata"]["finalizers"] = json!(["example.com/look"]);
+        pod
+    };
+    let ends = |code: u8| {
+        let script = format!("trap 'exit {code}' TERM; echo up; sleep infinity & wait");
+        json!({"containers": [shell(&script, json!({}))]})
+    };
+    node.create([finalizers(pod("good", ends(0))), finalizers(pod("bad", ends(9)))]);
+    node.ready("good bad");
+    node.ok("delete pod good bad --wait=false");
+    for (name, phase, code, reason) in [
+        ("good", "Succeeded", "0", "PodCompleted"),
+        ("bad", "Failed", "9", "PodFailed"),
+    ] {
+        node.phase(name, phase);
+        let object = format!("pod/{name}");
+        let ended = ".status.containerStatuses[0].state.terminated.exitCode";
+        assert_eq!(node.field(&object, ended), code);
+        let ready = r#".status.conditions[?(@.type=="Ready")].reason"#;
+        assert_eq!(node.field(&object, ready), reason);
+    }
+    node.call(&[
+        "patch",
+        "pod",
+        "good",
+        "bad",
+        "-p",
+        r#"{"metadata": {"finalizers": null}}"#,
+    ])
+    .ok();
+    node.ok("wait --for=delete pod/good pod/bad --timeout=60s");
+}
