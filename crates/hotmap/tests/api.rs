@@ -47,6 +47,8 @@ mod delete;
 mod discover;
 #[path = "api/edit.rs"]
 mod edit;
+#[path = "api/garbage.rs"]
+mod garbage;
 #[path = "api/history.rs"]
 mod history;
 #[path = "api/limits.rs"]

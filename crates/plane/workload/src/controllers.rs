@@ -9,6 +9,7 @@ use crate::{
     binding,
     context::{Context, SystemClock},
     events::Events,
+    garbage,
     informers::{Collections, Informers},
     namespace_lifecycle,
 };
@@ -52,6 +53,7 @@ pub async fn run(
     tasks.spawn(event_writer.run());
     tasks.spawn(namespace_lifecycle::run(client));
     binding::start(&context, &mut tasks);
+    garbage::start(&context, &collections, &mut tasks);
     // Last: by now every controller has said what it wants to follow.
     context.informers.start(&collections, &mut tasks);
     tokio::select! {

@@ -41,13 +41,14 @@ pub(crate) struct Events {
     waiting: mpsc::Sender<News>,
 }
 
+/// What an event is about.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-struct Subject {
-    api_version: &'static str,
-    kind: &'static str,
-    namespace: String,
-    name: String,
-    uid: String,
+pub(crate) struct Subject {
+    pub(crate) api_version: String,
+    pub(crate) kind: &'static str,
+    pub(crate) namespace: String,
+    pub(crate) name: String,
+    pub(crate) uid: String,
 }
 
 #[derive(Debug)]
@@ -97,19 +98,43 @@ impl Events {
             resource_version,
             ..
         } = object.metadata();
-        let news = News {
-            subject: Subject {
-                api_version: V::API_VERSION,
-                kind: V::KIND,
-                namespace: namespace.clone(),
-                name: name.clone(),
-                uid: uid.clone(),
-            },
-            resource_version: resource_version.clone(),
+        let subject = Subject {
+            api_version: V::API_VERSION.to_owned(),
+            kind: V::KIND,
+            namespace: namespace.clone(),
+            name: name.clone(),
+            uid: uid.clone(),
+        };
+        self.publish_about(
+            subject,
+            resource_version.clone(),
             component,
             kind,
             reason,
-            message: message.into(),
+            message.into(),
+            at,
+        );
+    }
+
+    /// As [`Events::publish`], about an object of which there is no view.
+    #[expect(clippy::too_many_arguments, reason = "an event has that many parts")]
+    pub(crate) fn publish_about(
+        &self,
+        subject: Subject,
+        resource_version: String,
+        component: &'static str,
+        kind: EventType,
+        reason: &'static str,
+        message: String,
+        at: Timestamp,
+    ) {
+        let news = News {
+            subject,
+            resource_version,
+            component,
+            kind,
+            reason,
+            message,
             at,
         };
         if let Err(lost) = self.waiting.try_send(news) {
@@ -258,7 +283,7 @@ mod tests {
     fn news(namespace: &str, message: &str) -> News {
         News {
             subject: Subject {
-                api_version: "v1",
+                api_version: "v1".to_owned(),
                 kind: "Pod",
                 namespace: namespace.to_owned(),
                 name: "web".to_owned(),

@@ -7,6 +7,7 @@
 //! ```
 //!
 //! - binding: a pod without a node gets one, or a condition and an event that say why not
+//! - garbage: what nobody owns any more goes; deletions that wait for dependents end
 //! - namespace lifecycle: a deleted namespace is emptied, awaited and finalized
 //!
 //! All work from what is, never from which event came: started anew, they carry on where they were. They speak to the
@@ -21,6 +22,7 @@ mod context;
 mod controller;
 mod controllers;
 mod events;
+mod garbage;
 mod informer;
 mod informers;
 mod job;

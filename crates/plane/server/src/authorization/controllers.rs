@@ -11,9 +11,10 @@ pub(super) fn allow(wanted: &Attributes) -> bool {
         ("update", "namespaces/finalize") | ("update" | "patch", "namespaces/status") => true,
         ("create" | "patch" | "update", "events" | "events.k8s.io/events") => true,
         ("create" | "get" | "update" | "patch", "serviceaccounts") => true,
-        // A deleted namespace is emptied kind by kind, whatever the kinds are, and followed until it is empty.
-        ("delete" | "deletecollection" | "list" | "watch", what) => {
-            wanted.subresource.is_empty() && what != "namespaces"
+        // A deleted namespace is emptied kind by kind, whatever the kinds are, and followed until it is empty. What nobody
+        // owns any more is collected, owner references and finalizers are taken away, also whatever the kinds are.
+        ("delete" | "deletecollection" | "get" | "list" | "patch" | "watch", _) => {
+            wanted.subresource.is_empty()
         }
         _ => false,
     }

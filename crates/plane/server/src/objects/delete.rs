@@ -67,10 +67,10 @@ impl Objects {
                 negotiated.media,
             )?;
             let answer = Answer::new(code, negotiated.media.content_type(), Body::Full(body));
-            return Ok(answer.with_warnings(collector_warnings(&options)));
+            return Ok(answer.with_warnings(orphan_warnings(target.resource, &options)));
         }
         let answer = self.answer(&target, negotiated, include, code, &written.document)?;
-        Ok(answer.with_warnings(collector_warnings(&options)))
+        Ok(answer.with_warnings(orphan_warnings(target.resource, &options)))
     }
 
     /// Deletes what the list options select, one after the other, and answers with what was selected.
@@ -114,7 +114,8 @@ impl Objects {
             now: self.now(),
         };
         let body = render_list(rendering, page.items, meta).await?;
-        Ok(Answer::ok(negotiated.media.content_type(), body))
+        let answer = Answer::ok(negotiated.media.content_type(), body);
+        Ok(answer.with_warnings(orphan_warnings(request.resource, &options)))
     }
 
     async fn delete_object(&self, target: &Target, options: &DeleteOptions) -> Result<Written, Status> {
@@ -174,9 +175,8 @@ fn next(target: &Target, current: &Object, options: &DeleteOptions, now: Timesta
     if matches!(grace, Grace::Pending) {
         return Next::Keep;
     }
-    if target.resource.kind != "Event" {
-        set_collector_finalizers(&mut object, options);
-    }
+    let finalizer = wanted_finalizer(target.resource, &object, options);
+    set_collector_finalizers(&mut object, finalizer);
     let is_held = !metadata::finalizers(metadata::of(&object)).is_empty();
     match grace {
         Grace::Seconds(seconds) if seconds > 0 || is_held => Next::Put(object),
@@ -199,7 +199,12 @@ fn next_of_namespace(current: &Object, options: &DeleteOptions, now: Timestamp) 
     metadata::of_mut(&mut object).insert("deletionTimestamp".to_owned(), timestamp::seconds(now).into());
     let status = object.entry("status").or_insert_with(|| json!({}));
     status["phase"] = "Terminating".into();
-    set_collector_finalizers(&mut object, options);
+    let finalizer = match options.orphan_dependents {
+        // Upstream's namespaces take the old option at its word, unlike all other kinds.
+        Some(false) => Some(FOREGROUND),
+        _ => finalizer_by_options(&object, options).unwrap_or_default(),
+    };
+    set_collector_finalizers(&mut object, finalizer);
     Next::Put(object)
 }
 
@@ -297,29 +302,59 @@ fn bump_generation_if_counted(object: &mut Object) {
     }
 }
 
-/// What to say to who wants something of the garbage collector, which does not exist yet.
-fn collector_warnings(options: &DeleteOptions) -> Vec<String> {
-    let wanted = match (options.orphan_dependents, options.propagation_policy.as_deref()) {
-        (Some(true), _) | (None, Some("Orphan")) => "dependents stay, and keep their ownerReferences",
-        (None, Some("Foreground")) => "the object goes at once, and its dependents stay",
-        _ => return Vec::new(),
-    };
-    vec![format!("nothing collects dependents yet: {wanted}")]
+/// What is said to who deletes Jobs and does not say what becomes of their pods; upstream's sentence.
+fn orphan_warnings(resource: &hotmap_kinds::Resource, options: &DeleteOptions) -> Vec<String> {
+    let is_said = options.orphan_dependents.is_some() || options.propagation_policy.is_some();
+    match (resource.group, resource.kind) {
+        ("batch", "Job") if !is_said => vec![
+            "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or set propagationPolicy=Orphan to suppress this warning"
+                .to_owned(),
+        ],
+        _ => Vec::new(),
+    }
 }
 
-/// The finalizers that a garbage collector acts on, as the options want them. There is none yet: one that the options
-/// ask for would hold the object for ever, so it is left out, and only those stay that somebody set by hand.
-fn set_collector_finalizers(object: &mut Object, options: &DeleteOptions) {
+/// Whether dependents stay if nobody says what becomes of them: so it was when these kinds were new.
+fn orphans_by_default(resource: &hotmap_kinds::Resource) -> bool {
+    matches!(
+        (resource.group, resource.kind),
+        ("batch", "Job") | ("", "ReplicationController")
+    )
+}
+
+/// The finalizer that makes the garbage collector act before the object goes.
+fn wanted_finalizer(
+    resource: &hotmap_kinds::Resource,
+    object: &Object,
+    options: &DeleteOptions,
+) -> Option<&'static str> {
+    // Events own nothing, and nothing that holds them would ever be taken off.
+    if resource.kind == "Event" {
+        return None;
+    }
+    finalizer_by_options(object, options).unwrap_or_else(|| orphans_by_default(resource).then_some(ORPHAN))
+}
+
+/// As the options say; without any as the object says, and nothing if that says nothing either.
+fn finalizer_by_options(object: &Object, options: &DeleteOptions) -> Option<Option<&'static str>> {
+    match (options.orphan_dependents, options.propagation_policy.as_deref()) {
+        (Some(true), _) | (None, Some("Orphan")) => Some(Some(ORPHAN)),
+        (None, Some("Foreground")) => Some(Some(FOREGROUND)),
+        (Some(false), _) | (None, Some(_)) => Some(None),
+        (None, None) => {
+            let held = metadata::finalizers(metadata::of(object));
+            let ours = [ORPHAN, FOREGROUND].into_iter().find(|one| held.contains(one));
+            ours.map(Some)
+        }
+    }
+}
+
+/// Leaves the object this one of the collector's finalizers, and those of others.
+fn set_collector_finalizers(object: &mut Object, wanted: Option<&'static str>) {
     let held: Vec<String> = metadata::finalizers(metadata::of(object))
         .into_iter()
         .map(str::to_owned)
         .collect();
-    let wanted = match (options.orphan_dependents, options.propagation_policy.as_deref()) {
-        (Some(_), _) | (None, Some(_)) => None,
-        (None, None) => [ORPHAN, FOREGROUND]
-            .into_iter()
-            .find(|one| held.iter().any(|held| held == one)),
-    };
     let others = held
         .iter()
         .filter(|one| !matches!(one.as_str(), ORPHAN | FOREGROUND));

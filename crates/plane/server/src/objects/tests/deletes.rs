@@ -130,34 +130,138 @@ async fn finalizers_hold_an_object_until_the_last_one_goes() {
 }
 
 #[tokio::test]
-async fn without_a_garbage_collector_nothing_waits_for_it() {
+async fn the_options_decide_what_the_garbage_collector_does_first() {
     let server = Server::start().await;
-    for (name, options, warning) in [
+    let table = [
         (
-            "a",
+            json!([]),
             json!({"propagationPolicy": "Foreground"}),
-            Some("nothing collects dependents yet: the object goes at once, and its dependents stay"),
+            Some(json!(["foregroundDeletion"])),
         ),
         (
-            "b",
+            json!([]),
             json!({"propagationPolicy": "Orphan"}),
-            Some("nothing collects dependents yet: dependents stay, and keep their ownerReferences"),
+            Some(json!(["orphan"])),
         ),
         (
-            "c",
+            json!([]),
             json!({"orphanDependents": true}),
-            Some("nothing collects dependents yet: dependents stay, and keep their ownerReferences"),
+            Some(json!(["orphan"])),
         ),
-        ("d", json!({"propagationPolicy": "Background"}), None),
-        ("e", json!({}), None),
-    ] {
-        server.config_map(name, "1").await;
-        let call = format!("delete default/configmaps/{name}");
-        let body = options.to_string().into_bytes();
-        let answer = server.answer(&call, body).await.expect("is deleted");
-        assert_eq!(answer.warnings.first().map(String::as_str), warning, "{name}");
+        (json!([]), json!({"orphanDependents": false}), None),
+        (json!([]), json!({"propagationPolicy": "Background"}), None),
+        (json!([]), json!({}), None),
+        // What the object says counts where the options say nothing.
+        (json!(["orphan"]), json!({}), Some(json!(["orphan"]))),
+        (
+            json!(["foregroundDeletion"]),
+            json!({}),
+            Some(json!(["foregroundDeletion"])),
+        ),
+        (
+            json!(["orphan"]),
+            json!({"propagationPolicy": "Background"}),
+            None,
+        ),
+        (
+            json!(["orphan", "x.io/hold"]),
+            json!({"propagationPolicy": "Foreground"}),
+            Some(json!(["x.io/hold", "foregroundDeletion"])),
+        ),
+    ];
+    for (number, (finalizers, options, left)) in table.into_iter().enumerate() {
+        let name = format!("c{number}");
+        let mut object = config_map(&name, "1");
+        object["metadata"]["finalizers"] = finalizers.clone();
+        server.ok("create default/configmaps", object).await;
+        let deleted = server
+            .ok(&format!("delete default/configmaps/{name}"), options.clone())
+            .await;
         let get = format!("get default/configmaps/{name}");
-        assert_eq!(server.refused(&get, Value::Null).await.0, 404, "{name}");
+        match left {
+            None => {
+                assert_eq!(
+                    server.refused(&get, Value::Null).await.0,
+                    404,
+                    "{finalizers} {options}"
+                );
+                assert_eq!(deleted["kind"], "Status");
+            }
+            Some(left) => {
+                assert_eq!(deleted["metadata"]["finalizers"], left, "{finalizers} {options}");
+                assert_eq!(deleted["metadata"]["deletionGracePeriodSeconds"], 0);
+                assert_eq!(server.ok(&get, Value::Null).await, deleted);
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_later_delete_may_change_its_mind_about_dependents() {
+    let server = Server::start().await;
+    server.config_map("a", "1").await;
+    for (options, left) in [
+        (json!({"propagationPolicy": "Orphan"}), json!(["orphan"])),
+        (
+            json!({"propagationPolicy": "Foreground"}),
+            json!(["foregroundDeletion"]),
+        ),
+        (json!({}), json!(["foregroundDeletion"])),
+    ] {
+        let deleted = server.ok("delete default/configmaps/a", options).await;
+        assert_eq!(deleted["metadata"]["finalizers"], left);
+    }
+    server
+        .ok(
+            "delete default/configmaps/a",
+            json!({"propagationPolicy": "Background"}),
+        )
+        .await;
+    assert_eq!(
+        server.refused("get default/configmaps/a", Value::Null).await.0,
+        404
+    );
+}
+
+#[tokio::test]
+async fn events_wait_for_nobody() {
+    let server = Server::start().await;
+    let event = json!({
+        "metadata": {"name": "e"}, "involvedObject": {"namespace": "default"}, "reason": "r", "message": "m", "type": "Normal",
+    });
+    server.ok("create default/events", event).await;
+    server
+        .ok(
+            "delete default/events/e",
+            json!({"propagationPolicy": "Foreground"}),
+        )
+        .await;
+    assert_eq!(server.refused("get default/events/e", Value::Null).await.0, 404);
+}
+
+#[tokio::test]
+async fn a_namespace_waits_for_the_collector_and_for_its_content() {
+    let server = Server::start().await;
+    for (name, options, left) in [
+        (
+            "n1",
+            json!({"propagationPolicy": "Foreground"}),
+            json!(["foregroundDeletion"]),
+        ),
+        ("n2", json!({"propagationPolicy": "Orphan"}), json!(["orphan"])),
+        (
+            "n3",
+            json!({"orphanDependents": false}),
+            json!(["foregroundDeletion"]),
+        ),
+        ("n4", json!({"propagationPolicy": "Background"}), Value::Null),
+    ] {
+        server
+            .ok("create namespaces", json!({"metadata": {"name": name}}))
+            .await;
+        let ending = server.ok(&format!("delete namespaces/{name}"), options).await;
+        assert_eq!(ending["metadata"]["finalizers"], left, "{name}");
+        assert_eq!(ending["spec"]["finalizers"], json!(["kubernetes"]), "{name}");
     }
 }
 
@@ -343,10 +447,7 @@ async fn a_delete_in_protobuf_is_understood() {
     let options =
         hotmap_schema::encode_object(kind, &json!({"propagationPolicy": "Orphan"})).expect("encodes");
     let call = "delete default/configmaps/a?contentType=application/vnd.kubernetes.protobuf";
-    let answer = server.answer(call, options).await.expect("is deleted");
-    assert!(
-        answer.warnings[0].contains("dependents stay"),
-        "{:?}",
-        answer.warnings
-    );
+    server.answer(call, options).await.expect("is deleted");
+    let stored = server.ok("get default/configmaps/a", Value::Null).await;
+    assert_eq!(stored["metadata"]["finalizers"], json!(["orphan"]));
 }
