@@ -45,5 +45,7 @@ mod probes;
 mod rolling;
 #[path = "node/security.rs"]
 mod security;
+#[path = "node/tokens_in_pods.rs"]
+mod tokens_in_pods;
 #[path = "node/volumes.rs"]
 mod volumes;
