@@ -299,7 +299,10 @@ mod tests {
             ),
             (
                 json!({"spec": {"selector": null}}),
-                vec!["spec.selector: Required value"],
+                vec![
+                    "spec.selector: Required value",
+                    "spec.template.metadata.labels: Invalid value: {\"app\":\"web\"}: `selector` does not match template `labels`",
+                ],
             ),
             (
                 json!({"spec": {"selector": {"matchLabels": null}}}),

@@ -4,7 +4,9 @@
 //! give nonsense answers here, but never a panic: what has the wrong type reads as absent.
 
 mod config_map;
+mod controller_revision;
 mod cron_job;
+mod daemon_set;
 mod deployment;
 mod endpoints;
 mod event;
@@ -17,6 +19,7 @@ mod metadata;
 mod namespace;
 mod node;
 mod pod;
+mod pod_disruption_budget;
 #[cfg(test)]
 mod properties;
 mod quantity;
@@ -29,6 +32,7 @@ mod scale;
 mod secret;
 mod service;
 mod service_account;
+mod stateful_set;
 mod strategy;
 mod table;
 #[cfg(test)]

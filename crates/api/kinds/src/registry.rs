@@ -7,7 +7,9 @@ use hotmap_object::GroupVersionKind;
 use crate::{
     NameRule, Resource, Strategy, Subresource,
     config_map::ConfigMap,
+    controller_revision::ControllerRevision,
     cron_job::CronJob,
+    daemon_set::DaemonSet,
     deployment::Deployment,
     endpoints::Endpoints,
     event::{CoreEvent, EventsEvent},
@@ -16,11 +18,13 @@ use crate::{
     namespace::Namespace,
     node::Node,
     pod::Pod,
+    pod_disruption_budget::PodDisruptionBudget,
     replica_set::ReplicaSet,
     review::Review,
     secret::Secret,
     service::Service,
     service_account::ServiceAccount,
+    stateful_set::StatefulSet,
 };
 
 /// Events are gone an hour after their last write; upstream's `--event-ttl` has the same default.
@@ -106,6 +110,20 @@ static RESOURCES: LazyLock<Vec<Resource>> = LazyLock::new(|| {
             delete_returns_object: true,
             ..namespaced("", "Service", "services", "service", &Service)
         },
+        namespaced(
+            "apps",
+            "ControllerRevision",
+            "controllerrevisions",
+            "controllerrevision",
+            &ControllerRevision,
+        ),
+        Resource {
+            short_names: &["ds"],
+            categories: &["all"],
+            subresources: DAEMON_SET_SUBRESOURCES,
+            has_generation: true,
+            ..namespaced("apps", "DaemonSet", "daemonsets", "daemonset", &DaemonSet)
+        },
         Resource {
             short_names: &["deploy"],
             categories: &["all"],
@@ -119,6 +137,14 @@ static RESOURCES: LazyLock<Vec<Resource>> = LazyLock::new(|| {
             subresources: REPLICA_SET_SUBRESOURCES,
             has_generation: true,
             ..namespaced("apps", "ReplicaSet", "replicasets", "replicaset", &ReplicaSet)
+        },
+        Resource {
+            short_names: &["sts"],
+            categories: &["all"],
+            subresources: STATEFUL_SET_SUBRESOURCES,
+            name_rule: NameRule::Label,
+            has_generation: true,
+            ..namespaced("apps", "StatefulSet", "statefulsets", "statefulset", &StatefulSet)
         },
         Resource {
             short_names: &["cj"],
@@ -143,6 +169,20 @@ static RESOURCES: LazyLock<Vec<Resource>> = LazyLock::new(|| {
             create_on_update: true,
             ttl: Some(EVENT_TTL),
             ..namespaced("events.k8s.io", "Event", "events", "event", &EventsEvent)
+        },
+        Resource {
+            short_names: &["pdb"],
+            subresources: POD_DISRUPTION_BUDGET_SUBRESOURCES,
+            name_rule: NameRule::PathSegment,
+            update_needs_revision: true,
+            has_generation: true,
+            ..namespaced(
+                "policy",
+                "PodDisruptionBudget",
+                "poddisruptionbudgets",
+                "poddisruptionbudget",
+                &PodDisruptionBudget,
+            )
         },
         review(
             "authentication.k8s.io",
@@ -183,6 +223,9 @@ const SERVICE_ACCOUNT_SUBRESOURCES: &[Subresource] = &[Subresource {
     kind: GroupVersionKind::fixed("authentication.k8s.io", "v1", "TokenRequest"),
     verbs: &["create"],
 }];
+const DAEMON_SET_SUBRESOURCES: &[Subresource] = &[status("apps", "DaemonSet")];
+const STATEFUL_SET_SUBRESOURCES: &[Subresource] = &[SCALE, status("apps", "StatefulSet")];
+const POD_DISRUPTION_BUDGET_SUBRESOURCES: &[Subresource] = &[status("policy", "PodDisruptionBudget")];
 const CRON_JOB_SUBRESOURCES: &[Subresource] = &[status("batch", "CronJob")];
 const JOB_SUBRESOURCES: &[Subresource] = &[status("batch", "Job")];
 const SERVICE_SUBRESOURCES: &[Subresource] = &[core("status", "Service", STATUS_VERBS)];
@@ -273,16 +316,20 @@ const fn status(group: &'static str, kind: &'static str) -> Subresource {
 fn default_prefix(plural: &str) -> &'static str {
     match plural {
         "configmaps" => "/registry/configmaps/",
+        "controllerrevisions" => "/registry/controllerrevisions/",
         "cronjobs" => "/registry/cronjobs/",
+        "daemonsets" => "/registry/daemonsets/",
         "deployments" => "/registry/deployments/",
         "events" => "/registry/events/",
         "jobs" => "/registry/jobs/",
         "leases" => "/registry/leases/",
         "namespaces" => "/registry/namespaces/",
+        "poddisruptionbudgets" => "/registry/poddisruptionbudgets/",
         "pods" => "/registry/pods/",
         "replicasets" => "/registry/replicasets/",
         "secrets" => "/registry/secrets/",
         "serviceaccounts" => "/registry/serviceaccounts/",
+        "statefulsets" => "/registry/statefulsets/",
         _ => "",
     }
 }

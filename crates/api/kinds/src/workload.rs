@@ -45,11 +45,12 @@ pub(crate) fn selector(errors: &mut Errors, spec: &Map<String, Value>, kind: &st
     }
 }
 
-/// Checks that the selector finds the pods that are made of the template.
+/// Checks that the selector finds the pods that are made of the template; no selector finds nothing, an empty one
+/// everything.
 pub(crate) fn selector_matches_template(errors: &mut Errors, spec: &Map<String, Value>) {
     let selector = spec.map("selector");
     let metadata = spec.map("template").map("metadata");
-    if !label_selector::is_empty(selector) && !label_selector::matches(selector, metadata.map("labels")) {
+    if spec.member("selector").is_none() || !label_selector::matches(selector, metadata.map("labels")) {
         errors.push(FieldError::invalid(
             "spec.template.metadata.labels",
             metadata.get("labels").cloned().unwrap_or_default(),
