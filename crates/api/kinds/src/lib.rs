@@ -27,6 +27,8 @@ mod registry;
 mod replica_set;
 mod resource;
 mod review;
+mod role;
+mod role_binding;
 mod rules;
 mod scale;
 mod secret;

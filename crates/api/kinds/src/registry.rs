@@ -21,6 +21,8 @@ use crate::{
     pod_disruption_budget::PodDisruptionBudget,
     replica_set::ReplicaSet,
     review::Review,
+    role::{ClusterRole, Role},
+    role_binding::{ClusterRoleBinding, RoleBinding},
     secret::Secret,
     service::Service,
     service_account::ServiceAccount,
@@ -202,6 +204,21 @@ static RESOURCES: LazyLock<Vec<Resource>> = LazyLock::new(|| {
             "selfsubjectaccessreviews",
             "selfsubjectaccessreview",
         ),
+        Resource {
+            namespaced: false,
+            ..access(
+                "ClusterRoleBinding",
+                "clusterrolebindings",
+                "clusterrolebinding",
+                &ClusterRoleBinding,
+            )
+        },
+        Resource {
+            namespaced: false,
+            ..access("ClusterRole", "clusterroles", "clusterrole", &ClusterRole)
+        },
+        access("RoleBinding", "rolebindings", "rolebinding", &RoleBinding),
+        access("Role", "roles", "role", &Role),
     ]
 });
 
@@ -296,6 +313,20 @@ fn review(group: &'static str, kind: &'static str, plural: &'static str, singula
     }
 }
 
+/// Roles and bindings have names such as `system:node`, and PUT creates what is missing.
+fn access(
+    kind: &'static str,
+    plural: &'static str,
+    singular: &'static str,
+    strategy: &'static dyn Strategy,
+) -> Resource {
+    Resource {
+        name_rule: NameRule::PathSegment,
+        create_on_update: true,
+        ..namespaced("rbac.authorization.k8s.io", kind, plural, singular, strategy)
+    }
+}
+
 const fn core(name: &'static str, kind: &'static str, verbs: &'static [&'static str]) -> Subresource {
     Subresource {
         name,
@@ -315,6 +346,8 @@ const fn status(group: &'static str, kind: &'static str) -> Subresource {
 /// The key prefix of resources that are stored under their plural name; the group is not part of it.
 fn default_prefix(plural: &str) -> &'static str {
     match plural {
+        "clusterrolebindings" => "/registry/clusterrolebindings/",
+        "clusterroles" => "/registry/clusterroles/",
         "configmaps" => "/registry/configmaps/",
         "controllerrevisions" => "/registry/controllerrevisions/",
         "cronjobs" => "/registry/cronjobs/",
@@ -327,6 +360,8 @@ fn default_prefix(plural: &str) -> &'static str {
         "poddisruptionbudgets" => "/registry/poddisruptionbudgets/",
         "pods" => "/registry/pods/",
         "replicasets" => "/registry/replicasets/",
+        "rolebindings" => "/registry/rolebindings/",
+        "roles" => "/registry/roles/",
         "secrets" => "/registry/secrets/",
         "serviceaccounts" => "/registry/serviceaccounts/",
         "statefulsets" => "/registry/statefulsets/",
@@ -379,6 +414,12 @@ mod tests {
             ("", "endpoints", "/registry/services/endpoints/"),
             ("", "configmaps", "/registry/configmaps/"),
             ("coordination.k8s.io", "leases", "/registry/leases/"),
+            ("rbac.authorization.k8s.io", "roles", "/registry/roles/"),
+            (
+                "rbac.authorization.k8s.io",
+                "clusterrolebindings",
+                "/registry/clusterrolebindings/",
+            ),
             ("", "events", "/registry/events/"),
             ("events.k8s.io", "events", "/registry/events/"),
             ("authentication.k8s.io", "selfsubjectreviews", ""),

@@ -7,11 +7,11 @@ use crate::{NameRule, Resource, validate_metadata, validate_metadata_update};
 
 /// Everything that is wrong with a new object.
 ///
-/// Most kinds check metadata first and themselves next, all in one answer. Kinds that put no rule on names (core
-/// events) have their own rules checked alone; metadata only when those hold.
+/// Kinds check metadata first and themselves next, all in one answer. Core events have their own rules checked alone;
+/// metadata only when those hold.
 pub fn validate_create(object: &Map<String, Value>, resource: &Resource) -> Vec<FieldError> {
     let of_kind = resource.strategy.validate(object);
-    if resource.name_rule == NameRule::PathSegment {
+    if resource.kind == "Event" && resource.name_rule == NameRule::PathSegment {
         return if of_kind.is_empty() {
             validate_metadata(object, resource)
         } else {
