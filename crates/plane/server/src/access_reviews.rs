@@ -155,7 +155,10 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::authorization::references::{PodReferences, Referenced};
+    use crate::authorization::{
+        rbac::RoleIndex,
+        references::{PodReferences, Referenced},
+    };
 
     struct NoPods;
 
@@ -184,7 +187,10 @@ mod tests {
             content_type: None,
             body: body.as_bytes(),
         };
-        match review.answer(&Authorizer::new(Arc::new(NoPods))) {
+        match review.answer(&Authorizer::new(
+            Arc::new(NoPods),
+            Arc::new(RoleIndex::with_defaults()),
+        )) {
             Ok(Answer {
                 body: Body::Full(body),
                 code: 201,

@@ -1,11 +1,16 @@
 //! Who may do what.
 //!
-//! The first form, without RBAC objects: `system:masters` may do everything; a node does what `node` lists, the
-//! controllers what `controllers` lists; everybody known may read discovery and ask about themselves; everybody may read
-//! health and version. All else is 403, with upstream's sentence.
+//! ```text
+//!   system:masters ──▶ a node: what its pods need ──▶ the controllers: their list ──▶ roles and bindings ──▶ 403
+//! ```
+//!
+//! The first that allows decides; nobody in the row forbids. `system:masters` asks nothing and nobody, so that no broken
+//! role locks its members out. What everybody may do (discovery, health, asking about oneself) stands in default roles.
+//! All else is 403, with upstream's sentence.
 
 mod controllers;
 mod node;
+pub(crate) mod rbac;
 pub(crate) mod references;
 
 use std::sync::Arc;
@@ -14,6 +19,7 @@ use hotmap_object::{FieldSelector, GroupResource, Status};
 
 use crate::{credentials::CONTROLLERS_USER, request::User};
 pub(crate) use node::{name as node_name, writes_itself};
+use rbac::{PolicyRule, RoleIndex, Verdict};
 use references::PodReferences;
 
 /// What somebody wants to do: the same words for a request and for an access review.
@@ -87,22 +93,78 @@ impl Decision {
 #[derive(Clone)]
 pub(crate) struct Authorizer {
     pods: Arc<dyn PodReferences>,
+    roles: Arc<RoleIndex>,
+}
+
+/// All that somebody may do in a namespace, as far as it can be listed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct HeldRules {
+    pub(crate) rules: Vec<PolicyRule>,
+    /// There is more, which only single questions find.
+    pub(crate) is_incomplete: bool,
+    /// What went wrong; empty if nothing did.
+    pub(crate) error: String,
 }
 
 impl Authorizer {
-    pub(crate) fn new(pods: Arc<dyn PodReferences>) -> Self {
-        Self { pods }
+    pub(crate) fn new(pods: Arc<dyn PodReferences>, roles: Arc<RoleIndex>) -> Self {
+        Self { pods, roles }
     }
 
     pub(crate) fn decide(&self, user: &User, wanted: &Attributes) -> Decision {
+        let before = self.before_roles(user, wanted);
+        let Decision::Denied(reason) = before else {
+            return before;
+        };
+        if self.roles.allows(user, wanted) {
+            return Decision::Allowed;
+        }
+        match self.roles.explain(user, wanted) {
+            // Granted at this very moment.
+            Verdict::Allowed(_) => Decision::Allowed,
+            Verdict::NoOpinion(more) => Decision::Denied(joined(reason, &more)),
+        }
+    }
+
+    /// The decision, and what an access review gives as its reason.
+    pub(crate) fn explain(&self, user: &User, wanted: &Attributes) -> (bool, String) {
+        match self.before_roles(user, wanted) {
+            Decision::Allowed => (true, String::new()),
+            Decision::Denied(reason) => match self.roles.explain(user, wanted) {
+                Verdict::Allowed(reason) => (true, reason),
+                Verdict::NoOpinion(more) => (false, joined(reason, &more)),
+            },
+        }
+    }
+
+    /// What a user may do in a namespace.
+    pub(crate) fn rules_of(&self, user: &User, namespace: &str) -> HeldRules {
+        let (rules, missing) = self.roles.rules_of(user, namespace);
+        let is_node = node::name(user).is_some();
+        let mut errors = Vec::new();
+        if is_node {
+            errors.push("node authorizer does not support user rule resolution".to_owned());
+        }
+        errors.extend(missing);
+        let error = match errors.as_slice() {
+            [] => String::new(),
+            [one] => one.clone(),
+            several => format!("[{}]", several.join(", ")),
+        };
+        HeldRules {
+            rules,
+            is_incomplete: is_node || user.name == CONTROLLERS_USER,
+            error,
+        }
+    }
+
+    /// What is decided without roles.
+    fn before_roles(&self, user: &User, wanted: &Attributes) -> Decision {
         if user.is_in("system:masters") {
             return Decision::Allowed;
         }
-        if let Some(path) = &wanted.path {
-            return Decision::when(may_read_path(user, &wanted.verb, path));
-        }
-        if is_about_oneself(wanted) {
-            return Decision::when(user.is_in("system:authenticated"));
+        if wanted.path.is_some() {
+            return Decision::when(false);
         }
         if let Some(node) = node::name(user) {
             return node::decide(node, wanted, &*self.pods);
@@ -170,29 +232,13 @@ fn escape(text: &str) -> String {
         .replace('>', "&gt;")
 }
 
-fn may_read_path(user: &User, verb: &str, path: &str) -> bool {
-    let is_under =
-        |root: &str| path == root || path.strip_prefix(root).is_some_and(|rest| rest.starts_with('/'));
-    let is_public = ["/healthz", "/livez", "/readyz", "/version"]
-        .into_iter()
-        .any(is_under);
-    let is_discovery = ["/api", "/apis", "/openapi"].into_iter().any(is_under);
-    let is_issuer = ["/.well-known/openid-configuration", "/openid/v1/jwks"]
-        .into_iter()
-        .any(is_under);
-    let is_granted = is_public
-        || is_discovery && user.is_in("system:authenticated")
-        || is_issuer && user.is_in("system:serviceaccounts");
-    matches!(verb, "get" | "head") && is_granted
-}
-
-/// The reviews that upstream's role `system:basic-user` grants to everybody it knows.
-fn is_about_oneself(wanted: &Attributes) -> bool {
-    let reviews = [
-        "authorization.k8s.io/selfsubjectaccessreviews",
-        "authentication.k8s.io/selfsubjectreviews",
-    ];
-    wanted.verb == "create" && reviews.contains(&wanted.what().as_str())
+/// Two reasons in one, as upstream's union of authorizers writes them.
+fn joined(reason: String, more: &str) -> String {
+    match (reason.is_empty(), more.is_empty()) {
+        (_, true) => reason,
+        (true, false) => more.to_owned(),
+        (false, false) => format!("{reason}\n{more}"),
+    }
 }
 
 #[cfg(test)]
@@ -264,12 +310,15 @@ mod tests {
 
     #[test]
     fn everybody_may_what_is_theirs_and_nothing_more() {
-        let authorizer = Authorizer::new(Arc::new(Pods));
+        let authorizer = Authorizer::new(Arc::new(Pods), Arc::new(RoleIndex::with_defaults()));
         let table: &[(&str, &str, bool)] = &[
             ("admin", "delete secrets kube-system/x", true),
             ("admin", "get /metrics", true),
-            ("system:anonymous", "get /livez/ping", true),
+            ("system:anonymous", "get /livez", true),
+            ("system:anonymous", "get /livez/ping", false),
+            ("system:anonymous", "head /livez", false),
             ("system:anonymous", "get /version", true),
+            ("system:anonymous", "get /version/", true),
             ("system:anonymous", "post /version", false),
             ("system:anonymous", "get /versions", false),
             ("system:anonymous", "get /api", false),

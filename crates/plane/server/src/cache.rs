@@ -20,7 +20,7 @@ mod resource_cache;
 use std::{sync::Arc, time::Duration};
 
 use hotmap_kinds::Resource;
-use hotmap_object::{Revision, Status};
+use hotmap_object::{Object, Revision, Status};
 use hotmap_store::{Store, StoreError};
 use tokio::sync::watch;
 
@@ -58,9 +58,19 @@ impl Default for HistoryLimits {
     }
 }
 
+/// Is told of every change before its revision is published, so that what waits for a revision finds it known here.
+pub(crate) trait Observer: Send + Sync {
+    /// These are all objects of a resource, whatever was told before; `key` is without the resource's prefix.
+    fn reset(&self, resource: &Resource, objects: &mut dyn Iterator<Item = (&str, &Object)>);
+
+    /// An object is as it is now; `None` if it is gone.
+    fn changed(&self, resource: &Resource, key: &str, object: Option<&Object>);
+}
+
 /// The caches of all stored resources, fed by one watch.
 pub(crate) struct Cache {
     resources: Vec<Arc<ResourceCache>>,
+    observer: Arc<dyn Observer>,
     applied: watch::Sender<Revision>,
     store: Arc<dyn Store>,
 }
@@ -74,6 +84,7 @@ impl Cache {
     pub(crate) async fn load(
         store: Arc<dyn Store>,
         limits: HistoryLimits,
+        observer: Arc<dyn Observer>,
     ) -> Result<(Arc<Self>, Feed), StoreError> {
         let (applied, _) = watch::channel(Revision::ZERO);
         let cache = Arc::new(Self {
@@ -82,6 +93,7 @@ impl Cache {
                 .map(ResourceCache::new)
                 .map(Arc::new)
                 .collect(),
+            observer,
             applied,
             store,
         });
@@ -130,6 +142,10 @@ impl Cache {
 
     fn store(&self) -> &dyn Store {
         &*self.store
+    }
+
+    fn observer(&self) -> &dyn Observer {
+        &*self.observer
     }
 
     fn resources(&self) -> &[Arc<ResourceCache>] {

@@ -103,7 +103,7 @@ impl Front {
         } = parts;
         let resources = hotmap_kinds::resources();
         Self {
-            authorizer: Authorizer::new(objects.clone()),
+            authorizer: Authorizer::new(objects.clone(), objects.roles().clone()),
             discovery: Discovery::new(resources, address),
             openapi: OpenApi::new(resources),
             metrics: Metrics::new(),

@@ -7,6 +7,7 @@
 //!                                     current state ──▶ commit; a lost race decides again
 //! ```
 
+mod access_policy;
 mod binding;
 mod body;
 mod bootstrap;
@@ -40,6 +41,7 @@ use tracing::error;
 
 use crate::{
     answer::Answer,
+    authorization::rbac::RoleIndex,
     cache::{Cache, HistoryLimits, ResourceCache},
     local_objects::LocalObjects,
     request::{ApiRequest, Verb},
@@ -55,6 +57,8 @@ pub(crate) struct Objects {
     cache: Arc<Cache>,
     clock: Clock,
     pod_references: PodReferenceIndex,
+    roles: Arc<RoleIndex>,
+    aggregation: access_policy::Aggregation,
     feed: AbortOnDropHandle<()>,
 }
 
@@ -83,7 +87,8 @@ impl Objects {
         clock: Clock,
         limits: HistoryLimits,
     ) -> Result<Arc<Self>, StoreError> {
-        let (cache, feed) = Cache::load(store.clone(), limits).await?;
+        let roles = Arc::new(RoleIndex::default());
+        let (cache, feed) = Cache::load(store.clone(), limits, roles.clone()).await?;
         let feed = tokio::spawn(async move {
             let error = feed.run().await;
             error!(%error, "the cache no longer follows the store");
@@ -93,6 +98,8 @@ impl Objects {
             cache,
             clock,
             pod_references: PodReferenceIndex::default(),
+            roles,
+            aggregation: access_policy::Aggregation::default(),
             feed: AbortOnDropHandle::new(feed),
         }))
     }
@@ -107,6 +114,11 @@ impl Objects {
         self.cache.revision()
     }
 
+    /// Roles and bindings, as fresh as every read.
+    pub(crate) fn roles(&self) -> &Arc<RoleIndex> {
+        &self.roles
+    }
+
     /// Does what the request asks. The front bounds its time; a dropped future stops waiting, a write that the store
     /// has been handed may still happen.
     ///
@@ -114,6 +126,13 @@ impl Objects {
     ///
     /// Every failure is a `Status` for the client; causes inside the store go to the log.
     pub(crate) async fn handle(&self, request: ApiRequest) -> Result<Answer, Status> {
+        if access_policy::may_change_aggregation(&request) {
+            return self.handle_then_aggregate(request).await;
+        }
+        self.dispatch(request).await
+    }
+
+    async fn dispatch(&self, request: ApiRequest) -> Result<Answer, Status> {
         match (request.verb, request.subresource_name()) {
             (Verb::Get, "scale") => self.get_scale(&request).await,
             (Verb::Update, "scale") => self.update_scale(&request).await,

@@ -32,7 +32,7 @@ const STOP_TIME_MAX: Duration = Duration::from_secs(10);
 const RENEWAL_INTERVAL: Duration = Duration::from_secs(60 * 60);
 /// Accepting fails when descriptors run out: others may become free in that time.
 const ACCEPT_RETRY: Duration = Duration::from_millis(100);
-/// How often the system namespaces are tried again where the store takes no writes.
+/// How long until system namespaces, default roles and gathered rules are tried again where the store takes no writes.
 const BEGIN_INTERVAL: Duration = Duration::from_secs(10);
 /// How often a server that is still loading looks whether it is ready; only before the first readiness.
 const READY_INTERVAL: Duration = Duration::from_millis(2);
@@ -117,6 +117,10 @@ pub async fn run(
                 });
             }
             Some(ended) = connections.join_next() => log_panic(ended),
+            () = objects.aggregation_behind(), if is_begun => {
+                is_begun = false;
+                beginning.reset();
+            }
             _ = beginning.tick(), if !is_begun => is_begun = begin(&objects).await,
             _ = renewal.tick() => renew(&credentials, &tls).await,
         }
@@ -128,9 +132,9 @@ pub async fn run(
 
 /// Creates what every cluster begins with. A store that takes no writes now, its disk full, still serves reads.
 async fn begin(objects: &Objects) -> bool {
-    let begun = objects.bootstrap().await;
+    let begun = tokio::try_join!(objects.bootstrap(), objects.bootstrap_access_policy());
     if let Err(error) = &begun {
-        tracing::error!(%error, "the system namespaces cannot be created, trying again");
+        tracing::error!(%error, "system namespaces, default roles and bindings cannot be created, trying again");
     }
     begun.is_ok()
 }

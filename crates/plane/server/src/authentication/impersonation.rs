@@ -134,7 +134,10 @@ mod tests {
     use hyper::header::{HeaderName, HeaderValue};
 
     use super::*;
-    use crate::authorization::references::{PodReferences, Referenced};
+    use crate::authorization::{
+        rbac::RoleIndex,
+        references::{PodReferences, Referenced},
+    };
 
     struct NoPods;
 
@@ -161,8 +164,12 @@ mod tests {
                 HeaderValue::from_str(value).expect("a value"),
             );
         }
-        acting(Arc::new(user), &map, &Authorizer::new(Arc::new(NoPods)))
-            .map_err(|status| format!("{} {}", status.code, status.message))
+        acting(
+            Arc::new(user),
+            &map,
+            &Authorizer::new(Arc::new(NoPods), Arc::new(RoleIndex::with_defaults())),
+        )
+        .map_err(|status| format!("{} {}", status.code, status.message))
     }
 
     #[test]

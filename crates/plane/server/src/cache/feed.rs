@@ -117,7 +117,13 @@ impl Feed {
             .enumerate()
             .filter(|(_, changes)| !changes.is_empty())
         {
-            let sizes = self.cache.resources()[resource].apply(changes, &mut wake);
+            let cache = &self.cache.resources()[resource];
+            for (_, key, object) in &changes {
+                self.cache
+                    .observer()
+                    .changed(cache.resource(), key, object.as_deref());
+            }
+            let sizes = cache.apply(changes, &mut wake);
             recorded.extend(
                 sizes
                     .into_iter()

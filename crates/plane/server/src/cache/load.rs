@@ -38,6 +38,8 @@ pub(super) async fn load(cache: &Arc<Cache>) -> Result<(Watch, History), StoreEr
     let since = Instant::now();
     let mut retained = Vec::new();
     for (at, (resource, objects)) in cache.resources().iter().zip(objects).enumerate() {
+        let mut known = objects.iter().map(|(key, object)| (&**key, &**object));
+        cache.observer().reset(resource.resource(), &mut known);
         let sizes = resource.reset(objects, std::mem::take(&mut past[at]), floor, listed.revision);
         retained.extend(sizes.into_iter().map(|(revision, bytes)| (revision, at, bytes)));
     }

@@ -1,5 +1,6 @@
 //! What every cluster begins with.
 
+use futures_util::future::try_join_all;
 use hotmap_kinds::find;
 use hotmap_object::Status;
 
@@ -17,19 +18,18 @@ impl Objects {
     pub(crate) async fn bootstrap(&self) -> Result<(), Status> {
         let namespaces = find("", "v1", "namespaces").expect("namespaces are served");
         let cache = self.cache_of(namespaces)?;
-        for name in SYSTEM_NAMESPACES {
-            if cache.get(name).is_some() {
-                continue;
-            }
+        let missing = SYSTEM_NAMESPACES.iter().filter(|name| cache.get(name).is_none());
+        // Together, so that they share a commit.
+        let creates = missing.map(async |name| {
             let created = self
                 .create_object(namespaces, "", named(namespaces, name), false, &mut Vec::new())
                 .await;
             match created {
                 // Another server on the same store was faster.
-                Err(taken) if taken.reason == "AlreadyExists" => {}
-                created => drop(created?),
+                Err(taken) if taken.reason == "AlreadyExists" => Ok(()),
+                created => created.map(drop),
             }
-        }
-        Ok(())
+        });
+        try_join_all(creates).await.map(drop)
     }
 }

@@ -28,6 +28,7 @@ impl Objects {
             &mut warnings,
         )?;
         let namespace = request.namespace.as_deref().unwrap_or_default();
+        self.check_grant(request, &object, None)?;
         let created = self
             .create_object(
                 request.resource,

@@ -56,6 +56,7 @@ impl Objects {
                 check_name(&target, &new)?;
                 warnings.extend(hotmap_kinds::drop_duplicate_owners(&mut new));
                 target.resource.strategy.default(&mut new);
+                self.check_grant(request, &new, Some(&current.value))?;
                 self.change(&target, new, current, &mut warnings)
             })
             .await?;

@@ -39,8 +39,12 @@ impl Objects {
         }
         let written = self
             .transact(&target, options.dry_run, |current| match current {
-                Some(current) => self.change(&target, sent.clone(), current, &mut warnings),
+                Some(current) => {
+                    self.check_grant(request, &sent, Some(&current.value))?;
+                    self.change(&target, sent.clone(), current, &mut warnings)
+                }
                 None if may_create && request.may_create => {
+                    self.check_grant(request, &sent, None)?;
                     self.begin_by_update(&target, sent.clone(), &mut warnings)
                 }
                 None if may_create => {

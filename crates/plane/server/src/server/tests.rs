@@ -167,7 +167,8 @@ async fn everybody_gets_the_answer_that_is_theirs() {
     for (client, path, code) in [
         (None, "/version", 200),
         (None, "/readyz?verbose", 200),
-        (None, "/livez/ping", 200),
+        (None, "/livez", 200),
+        (None, "/livez/ping", 403),
         (None, "/api", 403),
         (None, "/api/v1/namespaces/default/secrets", 403),
         (None, "/metrics", 403),
