@@ -192,6 +192,15 @@ static RESOURCES: LazyLock<Vec<Resource>> = LazyLock::new(|| {
             "selfsubjectreviews",
             "selfsubjectreview",
         ),
+        Resource {
+            namespaced: true,
+            ..review(
+                "authorization.k8s.io",
+                "LocalSubjectAccessReview",
+                "localsubjectaccessreviews",
+                "localsubjectaccessreview",
+            )
+        },
         review(
             "authentication.k8s.io",
             "TokenReview",
@@ -203,6 +212,18 @@ static RESOURCES: LazyLock<Vec<Resource>> = LazyLock::new(|| {
             "SelfSubjectAccessReview",
             "selfsubjectaccessreviews",
             "selfsubjectaccessreview",
+        ),
+        review(
+            "authorization.k8s.io",
+            "SelfSubjectRulesReview",
+            "selfsubjectrulesreviews",
+            "selfsubjectrulesreview",
+        ),
+        review(
+            "authorization.k8s.io",
+            "SubjectAccessReview",
+            "subjectaccessreviews",
+            "subjectaccessreview",
         ),
         Resource {
             namespaced: false,

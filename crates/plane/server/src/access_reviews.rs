@@ -1,22 +1,33 @@
-//! Who am I, and may I? Answered by the authorizer itself and never stored.
+//! Who am I, and who may do what? Answered by the authorizer itself and never stored.
+//!
+//! Follows `pkg/registry/{authentication,authorization}` and `pkg/apis/authorization/validation/validation.go`,
+//! Kubernetes 1.36.
+
+mod question;
+#[cfg(test)]
+mod tests;
 
 use hotmap_kinds::Resource;
-use hotmap_object::{FieldSelector, GroupVersionKind, Status};
+use hotmap_object::{GroupVersionKind, Status};
+use hotmap_schema::conform;
 use serde_json::{Map, Value, json};
 
 use crate::{
     answer::{Answer, Body},
-    authorization::{Attributes, Authorizer, Decision},
+    authorization::{Authorizer, HeldRules},
     http::{
         encoding,
         negotiation::{Accept, Offer},
     },
     request::User,
 };
+use question::{Asked, Question};
 
 /// One review, asked for by POST.
 pub(crate) struct Review<'a> {
     pub(crate) resource: &'static Resource,
+    /// From the path; only local reviews have one.
+    pub(crate) namespace: Option<&'a str>,
     pub(crate) user: &'a User,
     pub(crate) accept: &'a Accept,
     pub(crate) content_type: Option<&'a str>,
@@ -25,7 +36,14 @@ pub(crate) struct Review<'a> {
 
 /// Whether a resource is answered here.
 pub(crate) fn serves(resource: &Resource) -> bool {
-    matches!(resource.kind, "SelfSubjectReview" | "SelfSubjectAccessReview")
+    matches!(
+        resource.kind,
+        "SelfSubjectReview"
+            | "SelfSubjectAccessReview"
+            | "SelfSubjectRulesReview"
+            | "SubjectAccessReview"
+            | "LocalSubjectAccessReview"
+    )
 }
 
 impl Review<'_> {
@@ -33,27 +51,58 @@ impl Review<'_> {
     ///
     /// # Errors
     ///
-    /// 400 for a body that is no such review, 406 for forms a review does not have, 415, 422 for a question without
-    /// attributes.
+    /// 400 for a body that is no such review, 406 for forms a review does not have, 415, 422 for a question that is not
+    /// one.
     pub(crate) fn answer(&self, authorizer: &Authorizer) -> Result<Answer, Status> {
         let chosen = self.accept.negotiate(Offer::Plain)?;
         let gvk = self.resource.gvk();
-        let asked = encoding::decode(self.body, self.content_type)?;
-        check_type(&asked, &gvk)?;
-        let status = match self.resource.kind {
-            "SelfSubjectReview" => json!({"userInfo": user_info(self.user)}),
-            _ => access(authorizer, self.user, &asked, &gvk)?,
-        };
+        let asked = self.read(&gvk)?;
         let mut review = json!({
             "kind": gvk.kind, "apiVersion": gvk.api_version(),
             "metadata": {"creationTimestamp": null},
-            "status": status,
         });
-        if self.resource.kind == "SelfSubjectAccessReview" {
-            review["spec"] = asked["spec"].clone();
-        }
+        review["status"] = match self.resource.kind {
+            "SelfSubjectReview" => json!({"userInfo": user_info(self.user)}),
+            "SelfSubjectRulesReview" => {
+                review["spec"] = json!({});
+                let namespace = asked["spec"]["namespace"].as_str().unwrap_or_default();
+                if namespace.is_empty() {
+                    return Err(Status::bad_request("no namespace on request"));
+                }
+                rules(authorizer.rules_of(self.user, namespace))
+            }
+            kind => {
+                let of = match kind {
+                    "SelfSubjectAccessReview" => Asked::OfOneself(self.user),
+                    "LocalSubjectAccessReview" => {
+                        let namespace = self.namespace.unwrap_or_default();
+                        review["metadata"]["namespace"] = namespace.into();
+                        Asked::InNamespace(namespace)
+                    }
+                    _ => Asked::OfAnybody,
+                };
+                review["spec"] = asked["spec"].clone();
+                access(authorizer, &Question::read(of, &asked, &gvk)?)
+            }
+        };
         let body = encoding::encode(&review, &gvk, chosen.media)?;
         Ok(Answer::new(201, chosen.media.content_type(), Body::Full(body)))
+    }
+
+    fn read(&self, gvk: &GroupVersionKind) -> Result<Value, Status> {
+        let asked = encoding::decode(self.body, self.content_type)?;
+        check_type(&asked, gvk)?;
+        let conformed = conform(asked, self.resource.schema.message).map_err(|error| {
+            let place = match error.path.as_str() {
+                "" => String::new(),
+                path => format!(": {path}"),
+            };
+            Status::bad_request(format!(
+                "{} in version {:?} cannot be handled as a {}: {}{place}",
+                gvk.kind, gvk.version, gvk.kind, error.message
+            ))
+        })?;
+        Ok(conformed.value)
     }
 }
 
@@ -93,151 +142,31 @@ pub(crate) fn user_info(user: &User) -> Value {
     info
 }
 
-fn access(
-    authorizer: &Authorizer,
-    user: &User,
-    asked: &Value,
-    gvk: &GroupVersionKind,
-) -> Result<Value, Status> {
-    let spec = &asked["spec"];
-    let wanted = match (&spec["resourceAttributes"], &spec["nonResourceAttributes"]) {
-        (Value::Object(resource), Value::Null) => of_resource(resource)?,
-        (Value::Null, Value::Object(path)) => {
-            let text = |key: &str| path.get(key).and_then(Value::as_str).unwrap_or_default();
-            Attributes::of_path(text("verb"), text("path"))
-        }
-        _ => {
-            let error = hotmap_object::FieldError::invalid(
-                "spec.resourceAttributes",
-                "",
-                "exactly one of nonResourceAttributes or resourceAttributes must be specified",
-            );
-            return Err(Status::invalid(gvk, "", &[error]));
-        }
-    };
-    Ok(match authorizer.decide(user, &wanted) {
-        Decision::Allowed => json!({"allowed": true}),
-        Decision::Denied(reason) if reason.is_empty() => json!({"allowed": false}),
-        Decision::Denied(reason) => json!({"allowed": false, "reason": reason}),
-    })
+fn access(authorizer: &Authorizer, question: &Question<'_>) -> Value {
+    let (is_allowed, reason) = authorizer.explain(&question.user, &question.wanted);
+    let mut status = json!({"allowed": is_allowed});
+    if !reason.is_empty() {
+        status["reason"] = reason.into();
+    }
+    if !question.ignored.is_empty() {
+        status["evaluationError"] = question.ignored.join("; ").into();
+    }
+    status
 }
 
-fn of_resource(asked: &Map<String, Value>) -> Result<Attributes, Status> {
-    let text = |key: &str| {
-        asked
-            .get(key)
-            .and_then(Value::as_str)
-            .unwrap_or_default()
-            .to_owned()
-    };
-    let selector = asked
-        .get("fieldSelector")
-        .and_then(|one| one["rawSelector"].as_str())
-        .unwrap_or_default();
-    let fields: FieldSelector = selector
-        .parse()
-        .map_err(|error| Status::bad_request(format!("{error}")))?;
-    Ok(Attributes {
-        verb: text("verb"),
-        group: text("group"),
-        version: text("version"),
-        resource: text("resource"),
-        subresource: text("subresource"),
-        namespace: text("namespace"),
-        name: text("name"),
-        path: None,
-        fields,
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use std::sync::Arc;
-
-    use super::*;
-    use crate::authorization::{
-        rbac::RoleIndex,
-        references::{PodReferences, Referenced},
-    };
-
-    struct NoPods;
-
-    impl PodReferences for NoPods {
-        fn node_refers_to(&self, _: &str, _: Referenced, _: &str, _: &str) -> bool {
-            false
-        }
-
-        fn node_of(&self, _: &str, _: &str) -> Option<String> {
-            None
-        }
+fn rules(held: HeldRules) -> Value {
+    let on_resources = held.rules.iter().filter(|rule| !rule.resources.is_empty());
+    let on_paths = held
+        .rules
+        .iter()
+        .filter(|rule| !rule.non_resource_urls.is_empty());
+    let mut status = json!({
+        "resourceRules": on_resources.collect::<Vec<_>>(),
+        "nonResourceRules": on_paths.collect::<Vec<_>>(),
+        "incomplete": held.is_incomplete,
+    });
+    if !held.error.is_empty() {
+        status["evaluationError"] = held.error.into();
     }
-
-    fn ask(plural: &str, group: &str, user: &str, accept: &str, body: &Value) -> Result<Value, u16> {
-        let user = User {
-            name: user.into(),
-            groups: vec!["system:authenticated".into()],
-            ..User::default()
-        };
-        let body = body.to_string();
-        let accept = Accept::parse(accept);
-        let review = Review {
-            resource: hotmap_kinds::find(group, "v1", plural).expect("served"),
-            user: &user,
-            accept: &accept,
-            content_type: None,
-            body: body.as_bytes(),
-        };
-        match review.answer(&Authorizer::new(
-            Arc::new(NoPods),
-            Arc::new(RoleIndex::with_defaults()),
-        )) {
-            Ok(Answer {
-                body: Body::Full(body),
-                code: 201,
-                ..
-            }) => Ok(serde_json::from_slice(&body).expect("JSON")),
-            Ok(other) => panic!("{other:?}"),
-            Err(status) => Err(status.code),
-        }
-    }
-
-    #[test]
-    fn everybody_learns_who_they_are() {
-        let body = json!({"kind": "SelfSubjectReview", "apiVersion": "authentication.k8s.io/v1"});
-        let ask = |accept| ask("selfsubjectreviews", "authentication.k8s.io", "u", accept, &body);
-        assert_eq!(ask("").expect("a review")["status"]["userInfo"]["username"], "u");
-        assert_eq!(ask("application/json;as=Table;g=meta.k8s.io;v=v1"), Err(406));
-    }
-
-    #[test]
-    fn access_reviews_ask_the_authorizer() {
-        let ask = |spec: Value| {
-            let body = json!({"kind": "SelfSubjectAccessReview", "apiVersion": "authorization.k8s.io/v1", "spec": spec});
-            let review = ask(
-                "selfsubjectaccessreviews",
-                "authorization.k8s.io",
-                "system:hotmap-controllers",
-                "",
-                &body,
-            )?;
-            Ok(review["status"]["allowed"].as_bool().expect("a boolean"))
-        };
-        for (spec, allowed) in [
-            (
-                json!({"resourceAttributes": {"verb": "create", "resource": "pods", "subresource": "binding"}}),
-                Ok(true),
-            ),
-            (
-                json!({"resourceAttributes": {"verb": "get", "resource": "secrets"}}),
-                Ok(false),
-            ),
-            (
-                json!({"nonResourceAttributes": {"verb": "get", "path": "/version"}}),
-                Ok(true),
-            ),
-            (json!({}), Err(422)),
-        ] {
-            assert_eq!(ask(spec.clone()), allowed, "{spec}");
-        }
-    }
+    status
 }

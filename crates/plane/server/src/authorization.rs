@@ -250,7 +250,11 @@ mod tests {
 
     impl PodReferences for Pods {
         fn node_refers_to(&self, node: &str, kind: Referenced, namespace: &str, name: &str) -> bool {
-            (node, kind, namespace, name) == ("n", Referenced::ConfigMap, "ns", "used")
+            let used = matches!(
+                (kind, name),
+                (Referenced::ConfigMap, "used") | (Referenced::ServiceAccount, "robot")
+            );
+            used && (node, namespace) == ("n", "ns")
         }
 
         fn node_of(&self, namespace: &str, pod: &str) -> Option<String> {
@@ -384,6 +388,27 @@ mod tests {
             ("system:node:n", "create events ns/", true),
             ("system:node:n", "list events ns/", false),
             ("system:node:n", "list services /", true),
+            // Tokens for the accounts of its pods, evictions of its pods, questions about who asks it.
+            ("system:node:n", "create serviceaccounts/token ns/robot", true),
+            ("system:node:m", "create serviceaccounts/token ns/robot", false),
+            ("system:node:n", "create serviceaccounts/token ns/other", false),
+            ("system:node:n", "create serviceaccounts/token ns/", false),
+            ("system:node:n", "get serviceaccounts ns/robot", true),
+            ("system:node:n", "update serviceaccounts ns/robot", false),
+            ("system:node:n", "create pods/eviction ns/mine", true),
+            ("system:node:n", "create pods/eviction ns/other", false),
+            (
+                "system:node:n",
+                "create authorization.k8s.io/subjectaccessreviews",
+                true,
+            ),
+            (
+                "system:node:n",
+                "create authorization.k8s.io/selfsubjectaccessreviews",
+                true,
+            ),
+            ("system:node:n", "get /version", true),
+            ("system:node:n", "get /metrics", false),
             // The controllers.
             ("system:hotmap-controllers", "create pods/binding ns/mine", true),
             ("system:hotmap-controllers", "patch pods/status ns/mine", true),

@@ -341,6 +341,7 @@ impl Front {
             if is_token_review || access_reviews::serves(call.resource) {
                 let review = access_reviews::Review {
                     resource: call.resource,
+                    namespace: call.path.namespace.as_deref(),
                     user: &call.user,
                     accept: &wishes.accept,
                     content_type: content_type.as_deref(),

@@ -33,6 +33,7 @@ pub(super) fn decide(node: &str, wanted: &Attributes, pods: &dyn PodReferences) 
         "serviceaccounts" => reads_reference(node, wanted, Referenced::ServiceAccount, pods),
         "serviceaccounts/token" => makes_token(node, wanted, pods),
         "pods" => on_pods(node, wanted, pods),
+        "pods/eviction" if verb == "create" => is_mine(node, wanted, pods),
         "pods/status" => match verb {
             "get" | "update" | "patch" => is_mine(node, wanted, pods),
             _ => Decision::when(false),
@@ -50,6 +51,10 @@ pub(super) fn decide(node: &str, wanted: &Attributes, pods: &dyn PodReferences) 
         "coordination.k8s.io/leases" => lease(node, wanted),
         "events" | "events.k8s.io/events" => Decision::when(matches!(verb, "create" | "update" | "patch")),
         "services" | "namespaces" => Decision::when(wanted.reads()),
+        // Who asks the node for something shall be known and allowed: these are questions and change nothing.
+        "authentication.k8s.io/tokenreviews"
+        | "authorization.k8s.io/subjectaccessreviews"
+        | "authorization.k8s.io/localsubjectaccessreviews" => Decision::when(verb == "create"),
         _ => Decision::when(false),
     }
 }
