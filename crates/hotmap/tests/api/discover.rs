@@ -10,7 +10,7 @@ each_kubectl! {
             let found = resources.lines().any(|row| row.split_whitespace().collect::<Vec<_>>().join(" ") == line);
             assert!(found, "no {line:?} in:\n{resources}");
         }
-        assert_eq!(kubectl.ok("api-resources --no-headers --namespaced=false -o name --verbs=list"), "namespaces\nnodes\n");
+        assert_eq!(kubectl.ok("api-resources --no-headers --namespaced=false -o name --verbs=list"), "namespaces\nnodes\nclusterrolebindings.rbac.authorization.k8s.io\nclusterroles.rbac.authorization.k8s.io\n");
         has(&kubectl.ok("api-versions"), &["v1\n", "coordination.k8s.io/v1\n", "events.k8s.io/v1\n"]);
         for name in ["cm", "configmap", "configmaps", "configmaps.v1.", "ConfigMap"] {
             kubectl.ok(&format!("get {name}"));
