@@ -21,6 +21,7 @@ mod claims;
 mod context;
 mod controller;
 mod controllers;
+mod deployment;
 mod events;
 mod garbage;
 mod informer;
@@ -29,6 +30,7 @@ mod job;
 mod namespace_lifecycle;
 mod pod_template;
 mod queue;
+mod replica_set;
 mod view;
 
 pub use controllers::{ControllerError, run};
