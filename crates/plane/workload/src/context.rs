@@ -109,6 +109,20 @@ impl Context {
         Ok(informer.shows_deletion(&metadata.key(), &metadata.uid).await?)
     }
 
+    /// Asks the server itself whether an object that is about to adopt others is there, and is to stay. Between its orphaning
+    /// deletion and the news of that, it would take back what was just set free.
+    pub(crate) async fn is_still_there<V: View>(&self, object: &V) -> Result<bool, ReconcileError> {
+        match self.client.get(&object.path()).await {
+            Ok(found) => {
+                let found = found.parse::<V>()?;
+                let (found, held) = (found.metadata(), object.metadata());
+                Ok(found.uid == held.uid && !found.is_deleting())
+            }
+            Err(error) if error.is_not_found() => Ok(false),
+            Err(error) => Err(error.into()),
+        }
+    }
+
     async fn shown<V: View>(&self, written: &RawObject) -> Result<Arc<V>, ReconcileError> {
         let object = written.parse::<V>().map_err(ReconcileError::from)?;
         let informer = V::informer(&self.informers);

@@ -58,6 +58,9 @@ pub(crate) struct Informer<V> {
     wanted: OnceLock<()>,
 }
 
+/// The uid of nobody, under which objects without a controller are found.
+const ORPHANED: &str = "";
+
 struct State<V> {
     objects: BTreeMap<Key, Arc<V>>,
     by_controller: HashMap<String, BTreeSet<Key>>,
@@ -109,6 +112,18 @@ impl<V: View> Informer<V> {
         let state = self.state.read();
         let keys = state.by_controller.get(uid).into_iter().flatten();
         keys.filter_map(|key| state.objects.get(key).cloned()).collect()
+    }
+
+    /// The objects of a namespace that nobody controls, by name.
+    pub(crate) fn orphans_in(&self, namespace: &str) -> Vec<Arc<V>> {
+        let first = Bound::Included(Key::new(namespace, ""));
+        let state = self.state.read();
+        let orphans = state.by_controller.get(ORPHANED).into_iter();
+        orphans
+            .flat_map(|keys| keys.range((first.clone(), Bound::Unbounded)))
+            .take_while(|key| key.namespace == namespace)
+            .filter_map(|key| state.objects.get(key).cloned())
+            .collect()
     }
 
     /// Calls `handler` at every change from now on, and for every object there is. It must be quick and must not write.
@@ -241,33 +256,38 @@ impl<V: View> State<V> {
     fn put(&mut self, new: Arc<V>) -> Option<Arc<V>> {
         let key = new.metadata().key();
         let old = self.objects.insert(key.clone(), new.clone());
-        let controller = |object: &Arc<V>| object.metadata().controller().map(|owner| owner.uid.clone());
-        let (before, after) = (old.as_ref().and_then(controller), controller(&new));
-        if before != after {
-            self.disown(before, &key);
-            if let Some(uid) = after {
-                self.by_controller.entry(uid).or_default().insert(key);
+        let (before, after) = (old.as_ref().map(controller_of), controller_of(&new));
+        if before != Some(after) {
+            let after = after.to_owned();
+            if let Some(before) = before.map(str::to_owned) {
+                self.disown(&before, &key);
             }
+            self.by_controller.entry(after).or_default().insert(key);
         }
         old
     }
 
     fn remove(&mut self, key: &Key) -> Option<Arc<V>> {
         let removed = self.objects.remove(key)?;
-        let controller = removed.metadata().controller().map(|owner| owner.uid.clone());
-        self.disown(controller, key);
+        self.disown(controller_of(&removed), key);
         Some(removed)
     }
 
-    fn disown(&mut self, controller: Option<String>, key: &Key) {
-        let Some(uid) = controller else { return };
-        if let Some(keys) = self.by_controller.get_mut(&uid) {
+    fn disown(&mut self, uid: &str, key: &Key) {
+        if let Some(keys) = self.by_controller.get_mut(uid) {
             keys.remove(key);
             if keys.is_empty() {
-                self.by_controller.remove(&uid);
+                self.by_controller.remove(uid);
             }
         }
     }
+}
+
+fn controller_of<V: View>(object: &Arc<V>) -> &str {
+    object
+        .metadata()
+        .controller()
+        .map_or(ORPHANED, |owner| &owner.uid)
 }
 
 /// Revisions are numbers on every server there is; what is none is older than all.
@@ -310,10 +330,13 @@ mod tests {
         informer.apply(&raw("three", 5, json!("v")));
         assert_eq!(names(&informer.owned_by("u")), ["two"]);
         assert_eq!(names(&informer.owned_by("v")), ["three"]);
+        assert_eq!(names(&informer.orphans_in("a")), ["one"]);
+        assert!(informer.orphans_in("b").is_empty() && informer.orphans_in("").is_empty());
         assert_eq!(names(&informer.in_namespace("a")), ["one", "three", "two"]);
         assert!(informer.in_namespace("b").is_empty() && informer.in_namespace("").is_empty());
         informer.remove(&Key::new("a", "two"));
         assert!(informer.owned_by("u").is_empty());
+        informer.remove(&Key::new("a", "one"));
         assert!(informer.state.read().by_controller.len() == 1);
     }
 

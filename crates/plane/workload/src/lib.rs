@@ -8,6 +8,8 @@
 //!
 //! - binding: a pod without a node gets one, or a condition and an event that say why not
 //! - garbage: what nobody owns any more goes; deletions that wait for dependents end
+//! - deployment: a ReplicaSet for each pod template it had, the newest with the pods
+//! - replica set: as many pods as it asks for
 //! - namespace lifecycle: a deleted namespace is emptied, awaited and finalized
 //!
 //! All work from what is, never from which event came: started anew, they carry on where they were. They speak to the
