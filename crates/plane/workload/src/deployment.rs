@@ -221,7 +221,6 @@ impl Deployments {
                 }
                 Ok(Done::Written)
             }
-            Step::ChangeDeployment(patch) => self.patch(deployment, "", patch).await,
             Step::WriteStatus(patch) => self.patch(deployment, "status", patch).await,
         }
     }

@@ -8,6 +8,8 @@ pub(super) fn allow(wanted: &Attributes) -> bool {
         ("get" | "list" | "watch", "pods" | "nodes" | "namespaces" | "coordination.k8s.io/leases") => true,
         ("create", "pods/binding") | ("update" | "patch", "pods/status") => true,
         ("create" | "patch", "pods") => true,
+        ("get" | "create" | "patch", "apps/replicasets") | ("get", "apps/deployments") => true,
+        ("patch", "apps/replicasets/status" | "apps/deployments/status") => true,
         ("update", "namespaces/finalize") | ("update" | "patch", "namespaces/status") => true,
         ("create" | "patch" | "update", "events" | "events.k8s.io/events") => true,
         ("create" | "get" | "update" | "patch", "serviceaccounts") => true,

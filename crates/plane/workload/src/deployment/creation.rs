@@ -52,7 +52,7 @@ impl Plan<'_> {
             body,
             replicas,
         });
-        revision::set_revision(self, &revision);
+        self.revision = Some(revision);
         self.note_progress(
             "True",
             "NewReplicaSetCreated",

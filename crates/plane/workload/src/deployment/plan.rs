@@ -59,9 +59,7 @@ pub(crate) enum Step {
     DeleteReplicaSet {
         name: String,
     },
-    /// A merge patch of the deployment itself.
-    ChangeDeployment(Value),
-    /// A merge patch of the deployment's status.
+    /// A merge patch through the deployment's status, with the annotation that tells its revision.
     WriteStatus(Value),
 }
 
@@ -82,6 +80,8 @@ pub(super) struct Plan<'a> {
     pub(super) now: Timestamp,
     pub(super) bounds: Bounds,
     pub(super) status: DeploymentStatus,
+    /// The revision of the new one.
+    pub(super) revision: Option<String>,
     /// The one with the deployment's template.
     pub(super) new: Option<ReplicaSet>,
     /// All others, oldest first.
@@ -113,6 +113,7 @@ impl<'a> Plan<'a> {
             now: observed.now,
             bounds: Bounds::of(deployment),
             status: deployment.status.clone(),
+            revision: None,
             new,
             old: sets,
             steps: Vec::new(),

@@ -60,9 +60,7 @@ pub(super) fn sync(plan: &mut Plan<'_>) {
             scaled: None,
         });
     }
-    if let Some(current) = current {
-        set_revision(plan, &current);
-    }
+    plan.revision = current;
     plan.note_found(&name);
 }
 
@@ -76,14 +74,6 @@ pub(super) fn annotations_of_new(plan: &Plan<'_>) -> Map<String, Value> {
             .map(|(key, count)| (key, count.into())),
     );
     annotations
-}
-
-/// Plans the deployment's own annotation.
-pub(super) fn set_revision(plan: &mut Plan<'_>, revision: &str) {
-    if plan.deployment.metadata.annotation(REVISION) != Some(revision) {
-        let patch = json!({"metadata": {"annotations": {REVISION: revision}}});
-        plan.steps.push(Step::ChangeDeployment(patch));
-    }
 }
 
 /// The number of a rollout that begins now.

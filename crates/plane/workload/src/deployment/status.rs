@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use super::{
     conditions::{self, AVAILABLE, PROGRESSING, REPLICA_FAILURE},
     plan::{Plan, Step},
+    revision::REVISION,
 };
 use crate::view::{
     Deployment, ReplicaSet,
@@ -217,8 +218,15 @@ impl Plan<'_> {
     }
 
     fn write(&mut self, status: DeploymentStatus) {
-        if status != self.deployment.status {
-            self.steps.push(Step::WriteStatus(patch(&status)));
+        let revision = self.revision.as_deref();
+        // Through the status, like upstream: annotations written elsewhere make a new generation.
+        let is_new_revision = revision.is_some() && revision != self.deployment.metadata.annotation(REVISION);
+        if is_new_revision || status != self.deployment.status {
+            let mut patch = patch(&status);
+            if is_new_revision {
+                patch["metadata"] = json!({"annotations": {REVISION: revision}});
+            }
+            self.steps.push(Step::WriteStatus(patch));
         }
         self.status = status;
     }
