@@ -107,7 +107,13 @@ fn rules_of_jobs_answer_with_the_known_sentences() {
                 "spec.template.metadata.labels: Invalid value: {\"batch.kubernetes.io/controller-uid\":\"u\",\"batch.kubernetes.io/job-name\":\"pi\",\"controller-uid\":\"u\",\"job-name\":\"pi\"}: `selector` does not match template `labels`".to_owned(),
             ],
         ),
-        (spec(json!({"manualSelector": true})), vec!["spec.selector: Required value".to_owned()]),
+        (
+            spec(json!({"manualSelector": true})),
+            vec![
+                "spec.selector: Required value".to_owned(),
+                "spec.template.metadata.labels: Invalid value: null: `selector` does not match template `labels`".to_owned(),
+            ],
+        ),
         (
             spec(json!({"manualSelector": true, "selector": {"matchLabels": {"a": "b"}},
                         "template": {"metadata": {"labels": {"a": "b"}}}})),
