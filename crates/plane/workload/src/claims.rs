@@ -4,9 +4,14 @@
 
 use std::sync::Arc;
 
+use hotmap_client::PatchType;
 use serde_json::{Value, json};
 
-use crate::view::{Metadata, OwnerReference, Selector, View};
+use crate::view::{Key, Metadata, OwnerReference, Selector, View};
+use crate::{
+    context::{Context, unless_gone},
+    controller::ReconcileError,
+};
 
 /// What a controller has, takes and gives back.
 #[derive(Debug)]
@@ -44,6 +49,75 @@ pub(crate) fn claim<V: View>(
         }
     }
     claims
+}
+
+/// Takes and gives back what there is to take and to give back. Answers with all that `owner` controls now.
+///
+/// # Errors
+/// [`ReconcileError`] of the first request that failed; what was taken until then stays taken.
+pub(crate) async fn settle<O: View, V: View>(
+    context: &Context,
+    owner: &O,
+    claims: Claims<V>,
+) -> Result<Vec<Arc<V>>, ReconcileError> {
+    let Claims {
+        mut owned,
+        adopt,
+        release: released,
+    } = claims;
+    // An owner that was deleted and left its objects behind must not take them back because it is shown late.
+    if !adopt.is_empty() && is_staying(context, owner).await? {
+        for object in adopt {
+            let patch = adoption(owner, &object.metadata().uid);
+            let adopted = context
+                .patch(&*object, "", PatchType::StrategicMerge, &patch)
+                .await;
+            owned.extend(unless_gone(adopted)?);
+        }
+    }
+    for object in released {
+        let patch = release(owner, &object.metadata().uid);
+        unless_gone(
+            context
+                .patch(&*object, "", PatchType::StrategicMerge, &patch)
+                .await,
+        )?;
+    }
+    Ok(owned)
+}
+
+/// Whether the server has the very object, and nobody deletes it.
+async fn is_staying<O: View>(context: &Context, owner: &O) -> Result<bool, ReconcileError> {
+    match context.client.get(&owner.path()).await {
+        Ok(found) => {
+            let found = found.parse::<O>()?;
+            Ok(found.metadata().uid == owner.metadata().uid && !found.metadata().is_deleting())
+        }
+        Err(error) if error.is_not_found() => Ok(false),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Who controls an object, in the eyes of the controller of one kind.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Controlled {
+    /// An object of that kind with this key.
+    By(Key),
+    /// Something else.
+    ByAnother,
+    ByNobody,
+}
+
+/// Whether an `O` controls `object`, and which one.
+pub(crate) fn controlled_by<O: View>(object: &impl View) -> Controlled {
+    let metadata = object.metadata();
+    match metadata.controller() {
+        None => Controlled::ByNobody,
+        Some(owner) if owner.kind == O::KIND && owner.api_version == O::API_VERSION => {
+            Controlled::By(Key::new(&metadata.namespace, &owner.name))
+        }
+        Some(_) => Controlled::ByAnother,
+    }
 }
 
 /// The reference by which `owner` controls what it creates and adopts.

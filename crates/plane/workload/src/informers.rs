@@ -7,7 +7,7 @@ use tokio::task::JoinSet;
 
 use crate::{
     informer::Informer,
-    view::{Deployment, Job, Node, Pod, ReplicaSet, View},
+    view::{ControllerRevision, DaemonSet, Deployment, Job, Node, Pod, ReplicaSet, StatefulSet, View},
 };
 
 /// Where the objects of a kind are followed: an API server, or the server in this very process.
@@ -56,11 +56,14 @@ macro_rules! informers {
 }
 
 informers! {
+    controller_revisions: ControllerRevision,
+    daemon_sets: DaemonSet,
     deployments: Deployment,
     jobs: Job,
     nodes: Node,
     pods: Pod,
     replica_sets: ReplicaSet,
+    stateful_sets: StatefulSet,
 }
 
 impl Informers {

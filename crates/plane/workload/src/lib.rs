@@ -33,6 +33,7 @@ mod namespace_lifecycle;
 mod pod_template;
 mod queue;
 mod replica_set;
+mod revision;
 mod view;
 
 pub use controllers::{ControllerError, run};

@@ -2,6 +2,8 @@
 //!
 //! `null` reads as absent everywhere: objects in JSON have both.
 
+mod controller_revision;
+pub(crate) mod daemon_set;
 pub(crate) mod deployment;
 pub(crate) mod int_or_percent;
 pub(crate) mod job;
@@ -11,12 +13,15 @@ mod pod;
 mod pod_template;
 pub(crate) mod replica_set;
 mod selector;
+pub(crate) mod stateful_set;
 
 use std::fmt;
 
 use hotmap_client::{RawObject, ResourcePath};
 use serde::{Deserialize, Deserializer, de::DeserializeOwned};
 
+pub(crate) use controller_revision::ControllerRevision;
+pub(crate) use daemon_set::DaemonSet;
 pub(crate) use deployment::Deployment;
 pub(crate) use int_or_percent::IntOrPercent;
 pub(crate) use job::Job;
@@ -26,6 +31,7 @@ pub(crate) use pod::{Condition, ContainerStatus, NodeRequirement, NodeSelectorTe
 pub(crate) use pod_template::PodTemplate;
 pub(crate) use replica_set::ReplicaSet;
 pub(crate) use selector::Selector;
+pub(crate) use stateful_set::StatefulSet;
 
 use crate::{informer::Informer, informers::Informers};
 
