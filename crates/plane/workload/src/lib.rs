@@ -34,6 +34,7 @@ mod pod_template;
 mod queue;
 mod replica_set;
 mod revision;
+mod stateful_set;
 mod view;
 
 pub use controllers::{ControllerError, run};
