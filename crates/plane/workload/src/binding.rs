@@ -10,6 +10,8 @@
 mod occupancy;
 mod placement;
 
+pub(crate) use placement::{repelling_taints, selects, tolerates};
+
 use std::sync::Arc;
 
 use hotmap_client::{PatchType, WriteParams};

@@ -23,6 +23,7 @@ mod claims;
 mod context;
 mod controller;
 mod controllers;
+mod daemon_set;
 mod deployment;
 mod events;
 mod garbage;

@@ -3,7 +3,7 @@
 //! The order of the checks and their texts are those of `pkg/scheduler/framework/plugins` (nodeunschedulable,
 //! tainttoleration, nodeaffinity) and of `FitError` in `pkg/scheduler/framework`, Kubernetes 1.36.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{borrow::Cow, collections::BTreeMap, sync::Arc};
 
 use crate::view::{Node, NodeRequirement, NodeSelectorTerm, Pod, Taint, Toleration};
 
@@ -61,31 +61,10 @@ fn message(nodes: usize, reasons: &BTreeMap<String, usize>) -> String {
 
 /// The first reason against a node.
 fn refusal(pod: &Pod, node: &Node) -> Option<String> {
-    let taint = |key: &str| Taint {
-        key: key.to_owned(),
-        value: String::new(),
-        effect: "NoSchedule".to_owned(),
-    };
-    let tolerates = |taint: &Taint| {
-        pod.spec
-            .tolerations
-            .iter()
-            .any(|toleration| matches_taint(toleration, taint))
-    };
-    if node.spec.unschedulable && !tolerates(&taint(UNSCHEDULABLE_TAINT)) {
+    if node.spec.unschedulable && !tolerates(pod, &no_schedule(UNSCHEDULABLE_TAINT)) {
         return Some("node(s) were unschedulable".to_owned());
     }
-    // No controller turns readiness into a taint here, so it is read as one.
-    let not_ready = (!node.is_ready()).then(|| taint(NOT_READY_TAINT));
-    let mut repelling = node
-        .spec
-        .taints
-        .iter()
-        .filter(|taint| matches!(taint.effect.as_str(), "NoSchedule" | "NoExecute"));
-    if let Some(taint) = repelling
-        .find(|taint| !tolerates(taint))
-        .or(not_ready.as_ref().filter(|taint| !tolerates(taint)))
-    {
+    if let Some(taint) = repelling_taints(node).find(|taint| !tolerates(pod, taint)) {
         return Some(format!(
             "node(s) had untolerated taint {{{}: {}}}",
             taint.key, taint.value
@@ -95,6 +74,28 @@ fn refusal(pod: &Pod, node: &Node) -> Option<String> {
         return Some("node(s) didn't match Pod's node affinity/selector".to_owned());
     }
     None
+}
+
+/// The taints of a node that keep pods away. No controller turns readiness into a taint here, so it is read as one.
+pub(crate) fn repelling_taints(node: &Node) -> impl Iterator<Item = Cow<'_, Taint>> {
+    let taints = node.spec.taints.iter();
+    let repelling = taints.filter(|taint| matches!(taint.effect.as_str(), "NoSchedule" | "NoExecute"));
+    let not_ready = (!node.is_ready()).then(|| Cow::Owned(no_schedule(NOT_READY_TAINT)));
+    repelling.map(Cow::Borrowed).chain(not_ready)
+}
+
+fn no_schedule(key: &str) -> Taint {
+    Taint {
+        key: key.to_owned(),
+        value: String::new(),
+        effect: "NoSchedule".to_owned(),
+    }
+}
+
+/// Whether one of the pod's tolerations covers the taint.
+pub(crate) fn tolerates(pod: &Pod, taint: &Taint) -> bool {
+    let mut tolerations = pod.spec.tolerations.iter();
+    tolerations.any(|toleration| matches_taint(toleration, taint))
 }
 
 /// Source: `staging/src/k8s.io/api/core/v1/toleration.go`.
@@ -112,9 +113,11 @@ fn matches_taint(toleration: &Toleration, taint: &Taint) -> bool {
     }
 }
 
+/// Whether the pod's node selector and required affinity allow the node.
+///
 /// Source: `staging/src/k8s.io/component-helpers/scheduling/corev1/nodeaffinity`. Terms are alternatives, and a term
 /// without requirements matches nothing.
-fn selects(pod: &Pod, node: &Node) -> bool {
+pub(crate) fn selects(pod: &Pod, node: &Node) -> bool {
     let labels = &node.metadata.labels;
     let by_selector = pod
         .spec
