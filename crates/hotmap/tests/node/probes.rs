@@ -52,6 +52,41 @@ fn readiness_follows_each_kind_of_probe() {
 }
 
 #[test]
+fn nothing_else_is_asked_before_a_container_has_started_up() {
+    let Some(node) = Node::start() else { return };
+    let exec = |script: &str| json!({"exec": {"command": ["sh", "-c", script]}, "periodSeconds": 1, "failureThreshold": 1});
+    let mut patient = exec("test -e /tmp/up");
+    patient["failureThreshold"] = 1_000.into();
+    let slow = json!({"startupProbe": patient, "readinessProbe": exec("touch /tmp/asked; test -e /tmp/ok"),
+        "livenessProbe": exec("test -e /tmp/up")});
+    let never = json!({"startupProbe": exec("false"), "livenessProbe": exec("true")});
+    node.create([
+        pod("slow", json!({"containers": [idle(slow)]})),
+        pod("never", json!({"containers": [idle(never)]})),
+    ]);
+    node.event("slow", "Unhealthy: Startup probe failed: ");
+    let status = |field: &str| node.field("pod/slow", &format!(".status.containerStatuses[0].{field}"));
+    assert_eq!(
+        (status("started").as_str(), status("restartCount").as_str()),
+        ("false", "0")
+    );
+    assert_eq!(node.exec("slow", "test -e /tmp/asked").code, 1);
+    node.event(
+        "never",
+        "Killing: Container main failed startup probe, will be restarted",
+    );
+    node.wait("never", "jsonpath={.status.containerStatuses[0].restartCount}=1");
+
+    node.sh("slow", "touch /tmp/up");
+    node.wait("slow", "jsonpath={.status.containerStatuses[0].started}=true");
+    node.event("slow", "Unhealthy: Readiness probe failed: ");
+    assert_eq!(status("ready"), "false");
+    node.sh("slow", "touch /tmp/ok");
+    node.ready("slow");
+    assert_eq!(status("restartCount"), "0");
+}
+
+#[test]
 fn a_container_that_does_not_live_is_restarted() {
     let Some(node) = Node::start() else { return };
     let probe = json!({"livenessProbe": {"exec": {"command": ["test", "-e", "/w/alive"]}, "periodSeconds": 1, "failureThreshold": 1},

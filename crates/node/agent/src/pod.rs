@@ -95,6 +95,7 @@ pub(crate) struct Container {
     pub(crate) volume_mounts: Vec<VolumeMount>,
     pub(crate) liveness_probe: Option<Probe>,
     pub(crate) readiness_probe: Option<Probe>,
+    pub(crate) startup_probe: Option<Probe>,
     pub(crate) lifecycle: Lifecycle,
     pub(crate) security_context: SecurityContext,
     pub(crate) tty: bool,

@@ -22,6 +22,7 @@ use crate::{
 /// What a probe is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Purpose {
+    Startup,
     Readiness,
     Liveness,
 }
@@ -29,6 +30,7 @@ pub(crate) enum Purpose {
 impl Purpose {
     fn name(self) -> &'static str {
         match self {
+            Self::Startup => "Startup",
             Self::Readiness => "Readiness",
             Self::Liveness => "Liveness",
         }
@@ -38,9 +40,11 @@ impl Purpose {
 /// What the probes of one container have found so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Findings {
+    /// There is no startup probe, or it has succeeded: the other probes are asked.
+    pub(crate) is_started: bool,
     /// The readiness probe has succeeded often enough in a row.
     pub(crate) is_ready: bool,
-    /// The liveness probe has failed often enough in a row.
+    /// The liveness probe, or the startup probe before it, has failed often enough in a row.
     pub(crate) is_dead: bool,
 }
 
@@ -49,6 +53,8 @@ pub(crate) struct Findings {
 pub(crate) struct Attempt {
     pub(crate) number: u32,
     pub(crate) started_at: Timestamp,
+    /// Its startup probe had succeeded when somebody last looked: it is not asked again.
+    pub(crate) was_started: bool,
     /// It was ready when somebody last looked: a node that starts anew does not take that back before a probe fails.
     pub(crate) was_ready: bool,
 }
@@ -65,6 +71,8 @@ pub(crate) struct Probes {
 
 struct Asked {
     attempt: u32,
+    /// Only the startup probe is asked yet.
+    is_starting: bool,
     tasks: Vec<(Purpose, AbortHandle)>,
 }
 
@@ -85,20 +93,34 @@ impl Probes {
         }
     }
 
-    /// Probes this attempt of the container, if it is not probed already.
+    /// Probes this attempt of the container, if it is not probed already: first whether it has started up, and once it has,
+    /// everything else.
     pub(crate) fn begin(&mut self, pod: &Arc<Pod>, container: &Container, attempt: Attempt, pod_ip: &str) {
-        if self
-            .running
-            .get(&container.name)
-            .is_some_and(|asked| asked.attempt == attempt.number)
-        {
-            return;
-        }
+        let is_started = match self.running.get(&container.name) {
+            Some(asked) if asked.attempt == attempt.number => {
+                if !asked.is_starting || !self.findings(&container.name).is_started {
+                    return;
+                }
+                true
+            }
+            _ => container.startup_probe.is_none() || attempt.was_started,
+        };
         self.end(&container.name);
-        let probes = [
-            (Purpose::Readiness, &container.readiness_probe),
-            (Purpose::Liveness, &container.liveness_probe),
-        ];
+        let probes = if is_started {
+            vec![
+                (Purpose::Readiness, &container.readiness_probe),
+                (Purpose::Liveness, &container.liveness_probe),
+            ]
+        } else {
+            vec![(Purpose::Startup, &container.startup_probe)]
+        };
+        // Before the first answer can come.
+        let findings = Findings {
+            is_started,
+            is_ready: is_started && (container.readiness_probe.is_none() || attempt.was_ready),
+            is_dead: false,
+        };
+        self.findings.lock().insert(container.name.clone(), findings);
         let tasks = probes
             .into_iter()
             .filter_map(|(purpose, probe)| Some((purpose, probe.as_ref()?)));
@@ -119,13 +141,9 @@ impl Probes {
         });
         let asked = Asked {
             attempt: attempt.number,
+            is_starting: !is_started,
             tasks: tasks.collect(),
         };
-        let findings = Findings {
-            is_ready: container.readiness_probe.is_none() || attempt.was_ready,
-            is_dead: false,
-        };
-        self.findings.lock().insert(container.name.clone(), findings);
         self.running.insert(container.name.clone(), asked);
     }
 
@@ -135,11 +153,11 @@ impl Probes {
         self.findings.lock().remove(container);
     }
 
-    /// Asks no more whether a container is alive: it is being stopped.
+    /// Asks no more whether a container is alive, or starts up: it is being stopped.
     pub(crate) fn end_liveness(&mut self, container: &str) {
         if let Some(asked) = self.running.get_mut(container) {
             asked.tasks.retain(|(purpose, task)| {
-                let stays = *purpose != Purpose::Liveness;
+                let stays = *purpose == Purpose::Readiness;
                 if !stays {
                     task.abort();
                 }
@@ -205,6 +223,8 @@ impl Series {
         };
         let before = *held;
         match self.purpose {
+            Purpose::Startup if verdict => held.is_started = true,
+            Purpose::Startup => held.is_dead = true,
             Purpose::Readiness => held.is_ready = verdict,
             Purpose::Liveness => held.is_dead = !verdict,
         }

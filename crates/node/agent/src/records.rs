@@ -36,6 +36,8 @@ pub(crate) struct ContainerRecord {
     pub(crate) is_starting: bool,
     /// Why the postStart hook of the newest attempt failed; the container is stopped for it.
     pub(crate) hook_failure: Option<String>,
+    /// Its startup probe, if it has one, has succeeded.
+    pub(crate) started_up: bool,
     /// Readiness, as the probe or the mere running says.
     pub(crate) ready: bool,
     pub(crate) back_off: BackOff,
@@ -166,6 +168,7 @@ impl ContainerRecord {
         self.held_until = None;
         self.in_sandbox = true;
         self.is_starting = false;
+        self.started_up = false;
         self.hook_failure = None;
         self.ready = false;
     }
@@ -228,6 +231,7 @@ pub(crate) fn recover(pod: &Pod, sandbox: Option<&Sandbox>, now: Timestamp) -> R
         }
         if told.attempt == record.attempt {
             record.ready = record.is_running() && told.ready;
+            record.started_up = record.is_running() && told.started_up;
         }
         if record.last.is_none() {
             let ends = [told.state.into_ended(), told.last].into_iter().flatten();
@@ -252,6 +256,7 @@ fn from_api(pod: &Pod, name: &str, now: Timestamp) -> ContainerRecord {
         .and_then(|count| u32::try_from(count).ok())
         .unwrap_or_default();
     record.ready = status["ready"] == true;
+    record.started_up = status["started"] == true;
     if let Some(running) = status["state"].get("running") {
         let started_at = time(&running["startedAt"]);
         record.attempt = Some(attempt);

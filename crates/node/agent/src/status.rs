@@ -284,7 +284,7 @@ fn container_status(pod: &Pod, container: &Container, records: &Records, is_init
     };
     let mut status = json!({
         "name": container.name, "image": container.image, "imageID": image_id(container, record),
-        "ready": ready, "started": record.is_running() && !record.is_starting,
+        "ready": ready, "started": record.is_running() && !record.is_starting && (is_init || record.started_up),
         "restartCount": record.attempt.unwrap_or_default(), "state": state(pod, record, is_init), "lastState": {},
     });
     if let Some(attempt) = record.attempt {

@@ -142,7 +142,7 @@ const CONTAINER: &[(&str, Treatment)] = &[
         Refused("sidecar containers are not supported yet"),
     ),
     ("securityContext", Works),
-    ("startupProbe", Refused("startup probes are not run yet")),
+    ("startupProbe", Works),
     (
         "stdin",
         RefusedUnless(&["false"], "a container's stdin is not kept open yet"),
@@ -320,7 +320,7 @@ impl Verdict {
             CONTAINER_SECURITY,
             "it is not supported",
         );
-        for probe in ["livenessProbe", "readinessProbe"] {
+        for probe in ["livenessProbe", "readinessProbe", "startupProbe"] {
             self.object(
                 &format!("{path}.{probe}"),
                 &container[probe],

@@ -337,10 +337,13 @@ impl Worker {
                     let attempt = Attempt {
                         number: attempt,
                         started_at,
+                        was_started: record.started_up,
                         was_ready: record.ready,
                     };
                     self.probes.begin(pod, container, attempt, &ip);
-                    record.ready = self.probes.findings(&container.name).is_ready;
+                    let findings = self.probes.findings(&container.name);
+                    record.started_up = findings.is_started;
+                    record.ready = findings.is_ready;
                 }
             }
         }

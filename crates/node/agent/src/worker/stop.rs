@@ -197,26 +197,27 @@ async fn until<T>(hook: impl Future<Output = T>, deadline: &mut watch::Receiver<
 }
 
 impl Worker {
-    /// Stops containers whose liveness probe has given up on them.
+    /// Stops containers whose liveness or startup probe has given up on them.
     pub(super) fn stop_dead(&mut self, pod: &Arc<Pod>) {
-        let dead: Vec<(String, Duration)> = pod
-            .spec
-            .containers
-            .iter()
-            .filter(|container| {
-                self.probes.findings(&container.name).is_dead && !self.stops.is_stopping(&container.name)
-            })
-            .map(|container| {
-                let probe = container.liveness_probe.as_ref();
-                let own = probe.and_then(|probe| probe.termination_grace_period_seconds);
-                (
-                    container.name.clone(),
-                    own.map_or_else(|| pod.grace_period(), seconds),
-                )
-            })
-            .collect();
-        for (name, grace) in dead {
-            let message = format!("Container {name} failed liveness probe, will be restarted");
+        let mut dead = Vec::new();
+        for container in &pod.spec.containers {
+            let findings = self.probes.findings(&container.name);
+            if !findings.is_dead || self.stops.is_stopping(&container.name) {
+                continue;
+            }
+            let (word, probe) = if findings.is_started {
+                ("liveness", &container.liveness_probe)
+            } else {
+                ("startup", &container.startup_probe)
+            };
+            let own = probe
+                .as_ref()
+                .and_then(|probe| probe.termination_grace_period_seconds);
+            let name = container.name.clone();
+            let message = format!("Container {name} failed {word} probe, will be restarted");
+            dead.push((name, own.map_or_else(|| pod.grace_period(), seconds), message));
+        }
+        for (name, grace, message) in dead {
             self.begin_stop(pod, name, grace, message);
         }
     }
