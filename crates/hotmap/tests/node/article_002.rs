@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::{article_001::example, has, host::Node};
+use crate::{article_001::example, harness::Running, has, host::Node};
 
 const GOOD: &str = "article-002/nginx.yaml";
 const BROKEN: &str = "article-002/broken-config.yaml";
@@ -63,4 +63,45 @@ fn a_bad_configuration_reaches_every_pod_and_breaks_each_at_its_next_start() {
     node.apply(config);
     node.ready(&pods.join(" "));
     assert_eq!(served(&node, &pods[0]), "good configuration");
+}
+
+/// The annotation that says which configuration the template is for, as the README's patch sets it.
+const ROLL: &str = r#"{"spec": {"template": {"metadata": {"annotations": {"config/md5": "ee69d8c0ed3d1a107c5d26dd03cc1610"}}}}}"#;
+/// One line per change of a pod: its name, and why its container waits.
+const WAITS: &str = r#"jsonpath={.metadata.name} {.status.containerStatuses[0].state.waiting.reason}{"\n"}"#;
+
+#[test]
+fn a_rollout_stops_at_the_bad_configuration_and_saves_nobody() {
+    let Some(node) = Node::start() else { return };
+    node.apply(&example(GOOD));
+    node.ok("rollout status deployment/nginx --timeout=60s");
+    let old = node.ok("get pods -l app=nginx -o name");
+    let old: Vec<&str> = old.lines().map(|line| line.trim_start_matches("pod/")).collect();
+    assert_eq!(old.len(), 3);
+    node.apply(&example(BROKEN));
+    node.call(&["patch", "deployment", "nginx", "-p", ROLL]).ok();
+    let broken = |pod: &str| {
+        let mut watch = node.command(&["get", "pods", "-l", "app=nginx", "--watch", "-o", WAITS]);
+        let line = Running::start(&mut watch).line_with(&format!("{pod} CrashLoopBackOff"));
+        line.split(' ').next().map(str::to_owned)
+    };
+    let new = broken("").expect("a name");
+    assert!(!old.contains(&new.as_str()), "{new} is one of {old:?}");
+    // The rollout does not get on, and what it has not replaced serves.
+    let shown = node.field("deployment/nginx", ".status");
+    let status: Value = serde_json::from_str(&shown).expect("JSON");
+    let counts = ["updatedReplicas", "readyReplicas", "replicas"].map(|field| &status[field]);
+    assert_eq!(counts, [&json!(1), &json!(3), &json!(4)], "{shown}");
+    node.run("rollout status deployment/nginx --timeout=1s").refused();
+    for pod in &old {
+        assert_eq!(served(&node, pod), "good configuration");
+    }
+
+    node.sh(old[0], "kill 1");
+    broken(old[0]);
+    node.ok("wait deployment/nginx --for=jsonpath={.status.readyReplicas}=2 --timeout=60s");
+
+    let good = example(GOOD);
+    node.apply(good.split_once("\n---").expect("two documents").0);
+    node.ok("rollout status deployment/nginx --timeout=60s");
 }

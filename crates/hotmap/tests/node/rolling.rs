@@ -229,3 +229,30 @@ fn no_request_is_lost_while_pods_are_replaced() {
     assert_eq!(versions, ["new", "old"]);
     println!("{:?}", seen.answers);
 }
+
+#[test]
+fn no_request_is_lost_while_a_deployment_rolls() {
+    let Some(node) = Node::start() else { return };
+    let deployment = |version: &str| {
+        let metadata = json!({"labels": {"app": "web", "version": version}});
+        json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"}, "spec": {
+            "replicas": 3, "selector": {"matchLabels": {"app": "web"}},
+            "strategy": {"rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}},
+            "template": {"metadata": metadata, "spec": template(version)}}})
+    };
+    let rolled = || node.ok("rollout status deployment/web --timeout=60s");
+    node.create([deployment("one")]);
+    rolled();
+    let client = Client::start(&node, "app=web");
+    for (before, version) in [("one", "two"), ("two", "three")] {
+        node.create([deployment(version)]);
+        rolled();
+        node.ok(&format!(
+            "wait --for=delete pod -l version={before} --timeout=60s"
+        ));
+    }
+    let seen = client.stop();
+    assert_eq!(seen.failures, [""; 0], "{:?}", seen.answers);
+    let versions: Vec<&str> = seen.answers.keys().map(String::as_str).collect();
+    assert_eq!(versions, ["one", "three", "two"]);
+}
