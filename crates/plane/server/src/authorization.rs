@@ -419,7 +419,9 @@ mod tests {
             ),
             ("system:hotmap-controllers", "deletecollection secrets ns/", true),
             ("system:hotmap-controllers", "watch secrets ns/", true),
-            ("system:hotmap-controllers", "get secrets ns/a", false),
+            ("system:hotmap-controllers", "get secrets ns/a", true),
+            ("system:hotmap-controllers", "update secrets ns/a", false),
+            ("system:hotmap-controllers", "create secrets ns/", false),
             ("system:hotmap-controllers", "create pods ns/", true),
             ("system:hotmap-controllers", "get pods/log ns/mine", false),
         ];

@@ -85,7 +85,7 @@ fn reviews_of_oneself_ask_the_authorizer() {
             resource(json!({"verb": "create", "resource": "pods", "subresource": "binding"})),
             true,
         ),
-        (resource(json!({"verb": "get", "resource": "secrets"})), false),
+        (resource(json!({"verb": "update", "resource": "secrets"})), false),
         (
             json!({"spec": {"nonResourceAttributes": {"verb": "get", "path": "/version"}}}),
             true,

@@ -15,6 +15,8 @@ pub(crate) mod policy;
 mod reconcile;
 mod role;
 mod rule;
+#[cfg(test)]
+mod tests;
 
 use std::ops::ControlFlow;
 

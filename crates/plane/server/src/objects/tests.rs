@@ -1,5 +1,6 @@
 //! Drives [`Objects`] as the front does, over a store in a temporary directory.
 
+mod access;
 mod deletes;
 mod failures;
 mod history;

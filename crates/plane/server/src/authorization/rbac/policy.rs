@@ -481,6 +481,8 @@ const SCHEDULER_RULES: &[Rule] = &[
     ),
     On(&["update"], CORE, &["pods/finalizers"]),
     On(READ, RESOURCE, &["resourceslices"]),
+    On(&["create", "delete"], RESOURCE, &["resourceclaims"]),
+    On(&["update", "patch"], RESOURCE, &["resourceclaims/binding"]),
 ];
 
 /// The role of the same name, and who has it.
