@@ -40,7 +40,8 @@ impl Container {
 impl Running {
     /// A full disk costs lines, never the container.
     pub(crate) fn append(&mut self, lines: &[u8]) {
-        let result = self.log.append(lines);
+        let is_inside_line = self.outputs.iter().any(|output| output.cutter.is_inside_line());
+        let result = self.log.append(lines, is_inside_line);
         if let Err(error) = &result
             && !self.log_broken
         {

@@ -40,6 +40,8 @@ impl Stream {
 pub(crate) struct LineCutter {
     stream: Stream,
     pending: Vec<u8>,
+    /// Pieces of a line are out, and not its end.
+    is_inside_line: bool,
 }
 
 impl LineCutter {
@@ -47,7 +49,13 @@ impl LineCutter {
         Self {
             stream,
             pending: Vec::new(),
+            is_inside_line: false,
         }
+    }
+
+    /// Whether the end of a line is missing of which the first pieces were emitted.
+    pub(crate) fn is_inside_line(&self) -> bool {
+        self.is_inside_line
     }
 
     /// Appends the log lines that these bytes complete to `out`.
@@ -75,6 +83,7 @@ impl LineCutter {
         if !self.pending.is_empty() {
             self.emit(time, "P", &[], out);
         }
+        self.is_inside_line = false;
     }
 
     fn emit(&mut self, time: &str, tag: &str, tail: &[u8], out: &mut Vec<u8>) {
@@ -91,6 +100,7 @@ impl LineCutter {
         out.extend_from_slice(&self.pending);
         out.extend_from_slice(tail);
         out.push(b'\n');
+        self.is_inside_line = tag == "P";
         self.pending.clear();
         self.pending.shrink_to(LINE_BYTES_MAX);
     }
@@ -130,11 +140,19 @@ impl LogFile {
             .open(path)
     }
 
-    /// Appends whole log lines. An error means that they are lost; the container goes on.
-    pub(crate) fn append(&mut self, lines: &[u8]) -> io::Result<()> {
+    /// Appends whole log lines. An error means that they are lost; the container goes on. A full file waits for the end of a
+    /// line that is in pieces, so that who reads the newest file reads whole lines; a line without end waits no longer than
+    /// until the file has twice its size.
+    pub(crate) fn append(&mut self, lines: &[u8], is_inside_line: bool) -> io::Result<()> {
         self.file.write_all(lines)?;
         self.written += lines.len() as u64;
-        if self.written >= self.limits.max_bytes.max(1) {
+        let max = self.limits.max_bytes.max(1);
+        let most = if is_inside_line {
+            max.saturating_mul(2)
+        } else {
+            max
+        };
+        if self.written >= most {
             self.rotate()?;
         }
         Ok(())
@@ -277,7 +295,9 @@ mod tests {
             cutter.push(&chunk, "T", &mut out);
             assert!(cutter.pending.capacity() <= 4 * LINE_BYTES_MAX);
         }
+        assert!(cutter.is_inside_line());
         cutter.push(b"\n", "T", &mut out);
+        assert!(!cutter.is_inside_line());
         let lines: Vec<&[u8]> = out.split_inclusive(|byte| *byte == b'\n').collect();
         assert_eq!(lines.len(), 10_490_000usize.div_ceil(LINE_BYTES_MAX));
         assert!(
@@ -330,9 +350,10 @@ mod tests {
             fs::write(dir.path().join(format!("pod/web/0.log.{old}")), "old").expect("written");
         }
         fs::write(dir.path().join("pod/web/0.log.notes"), "not ours").expect("written");
-        log.append(&[b'a'; 99]).expect("appended");
-        log.append(b"b\n").expect("appended, then rotated");
-        log.append(b"c\n").expect("appended");
+        log.append(&[b'a'; 99], false).expect("appended");
+        log.append(b"pieces\n", true).expect("appended, and not rotated");
+        log.append(b"b\n", false).expect("appended, then rotated");
+        log.append(b"c\n", false).expect("appended");
         assert_eq!(fs::read(&path).expect("the new file"), b"c\n");
         let mut names: Vec<String> = fs::read_dir(dir.path().join("pod/web"))
             .expect("listed")
@@ -341,5 +362,7 @@ mod tests {
         names.sort();
         assert_eq!(names.len(), 3, "{names:?}");
         assert!(!names[1].starts_with("0.log.2025"), "{names:?}");
+        let rotated = fs::read(dir.path().join("pod/web").join(&names[1])).expect("the old file");
+        assert!(rotated.ends_with(b"pieces\nb\n"));
     }
 }
