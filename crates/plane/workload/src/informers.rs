@@ -7,7 +7,9 @@ use tokio::task::JoinSet;
 
 use crate::{
     informer::Informer,
-    view::{ControllerRevision, DaemonSet, Deployment, Job, Node, Pod, ReplicaSet, StatefulSet, View},
+    view::{
+        ControllerRevision, CronJob, DaemonSet, Deployment, Job, Node, Pod, ReplicaSet, StatefulSet, View,
+    },
 };
 
 /// Where the objects of a kind are followed: an API server, or the server in this very process.
@@ -58,6 +60,7 @@ macro_rules! informers {
 informers! {
     controller_revisions: ControllerRevision,
     daemon_sets: DaemonSet,
+    cron_jobs: CronJob,
     deployments: Deployment,
     jobs: Job,
     nodes: Node,

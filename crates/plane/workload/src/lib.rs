@@ -10,6 +10,7 @@
 //! - garbage: what nobody owns any more goes; deletions that wait for dependents end
 //! - deployment: a ReplicaSet for each pod template it had, the newest with the pods
 //! - replica set: as many pods as it asks for
+//! - job: pods run until enough of them have succeeded; cron job: Jobs start by the clock; finished TTL: they go in time
 //! - namespace lifecycle: a deleted namespace is emptied, awaited and finalized
 //!
 //! All work from what is, never from which event came: started anew, they carry on where they were. They speak to the
@@ -23,9 +24,11 @@ mod claims;
 mod context;
 mod controller;
 mod controllers;
+mod cron_job;
 mod daemon_set;
 mod deployment;
 mod events;
+mod finished_ttl;
 mod garbage;
 mod informer;
 mod informers;

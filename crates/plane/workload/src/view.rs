@@ -3,6 +3,7 @@
 //! `null` reads as absent everywhere: objects in JSON have both.
 
 mod controller_revision;
+pub(crate) mod cron_job;
 pub(crate) mod daemon_set;
 pub(crate) mod deployment;
 pub(crate) mod int_or_percent;
@@ -21,6 +22,7 @@ use hotmap_client::{RawObject, ResourcePath};
 use serde::{Deserialize, Deserializer, de::DeserializeOwned};
 
 pub(crate) use controller_revision::ControllerRevision;
+pub(crate) use cron_job::CronJob;
 pub(crate) use daemon_set::DaemonSet;
 pub(crate) use deployment::Deployment;
 pub(crate) use int_or_percent::IntOrPercent;
