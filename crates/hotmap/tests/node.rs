@@ -33,6 +33,8 @@ mod exec;
 mod hooks;
 #[path = "node/isolation.rs"]
 mod isolation;
+#[path = "node/jobs.rs"]
+mod jobs;
 #[path = "node/lifecycle.rs"]
 mod lifecycle;
 #[path = "node/logs.rs"]

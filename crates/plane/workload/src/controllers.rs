@@ -8,11 +8,11 @@ use tokio::task::{JoinError, JoinSet};
 use crate::{
     binding,
     context::{Context, SystemClock},
-    deployment,
+    cron_job, deployment,
     events::Events,
-    garbage,
+    finished_ttl, garbage,
     informers::{Collections, Informers},
-    namespace_lifecycle, replica_set,
+    job, namespace_lifecycle, replica_set,
 };
 
 /// First and longest pause between two attempts at the same thing.
@@ -54,9 +54,12 @@ pub async fn run(
     tasks.spawn(event_writer.run());
     tasks.spawn(namespace_lifecycle::run(client));
     binding::start(&context, &mut tasks);
+    cron_job::start(&context, &mut tasks);
+    finished_ttl::start(&context, &mut tasks);
     garbage::start(&context, &collections, &mut tasks);
     deployment::start(&context, &mut tasks);
     replica_set::start(&context, &mut tasks);
+    job::start(&context, &mut tasks);
     // Last: by now every controller has said what it wants to follow.
     context.informers.start(&collections, &mut tasks);
     tokio::select! {

@@ -10,6 +10,8 @@ pub(super) fn allow(wanted: &Attributes) -> bool {
         ("create" | "patch", "pods") => true,
         ("get" | "create" | "patch", "apps/replicasets") | ("get", "apps/deployments") => true,
         ("patch", "apps/replicasets/status" | "apps/deployments/status") => true,
+        ("create", "batch/jobs") => true,
+        ("patch", "batch/jobs/status" | "batch/cronjobs/status") => true,
         ("update", "namespaces/finalize") | ("update" | "patch", "namespaces/status") => true,
         ("create" | "patch" | "update", "events" | "events.k8s.io/events") => true,
         ("create" | "get" | "update" | "patch", "serviceaccounts") => true,
