@@ -44,6 +44,9 @@ mod write;
 
 pub use metadata::{drop_duplicate_owners, validate_metadata, validate_metadata_update};
 pub use pod::{BindError, bind, validate_binding};
+pub use pod_disruption_budget::{
+    Disruption, EvictionError, count_disruption, disruption, guards, is_beyond_budgets, mark_evicted,
+};
 pub use registry::{find, find_kind, resources};
 pub use resource::{NameRule, Resource, Subresource};
 pub use scale::{scale_of, set_scale, validate_scale};

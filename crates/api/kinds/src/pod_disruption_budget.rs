@@ -3,6 +3,12 @@
 //! Rules follow `pkg/apis/policy/validation/validation.go` and `pkg/registry/policy/poddisruptionbudget/strategy.go`,
 //! Kubernetes 1.36.
 
+mod eviction;
+
+pub use eviction::{
+    Disruption, EvictionError, count_disruption, disruption, guards, is_beyond_budgets, mark_evicted,
+};
+
 use hotmap_object::FieldError;
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};

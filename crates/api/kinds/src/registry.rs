@@ -250,6 +250,11 @@ const NAMESPACE_SUBRESOURCES: &[Subresource] = &[
 const NODE_SUBRESOURCES: &[Subresource] = &[core("status", "Node", STATUS_VERBS)];
 const POD_SUBRESOURCES: &[Subresource] = &[
     core("binding", "Binding", &["create"]),
+    Subresource {
+        name: "eviction",
+        kind: GroupVersionKind::fixed("policy", "v1", "Eviction"),
+        verbs: &["create"],
+    },
     core("exec", "PodExecOptions", STREAM_VERBS),
     core("log", "Pod", &["get"]),
     core("status", "Pod", STATUS_VERBS),

@@ -553,7 +553,7 @@ fn is_known_elsewhere(resource: &str, subresource: &str) -> bool {
     match resource {
         "pods" => matches!(
             subresource,
-            "attach" | "portforward" | "proxy" | "eviction" | "ephemeralcontainers" | "resize"
+            "attach" | "portforward" | "proxy" | "ephemeralcontainers" | "resize"
         ),
         "nodes" | "services" => subresource == "proxy",
         _ => false,

@@ -14,6 +14,7 @@ mod bootstrap;
 mod continue_token;
 mod create;
 mod delete;
+mod eviction;
 mod metadata;
 mod options;
 mod patch;
@@ -142,6 +143,7 @@ impl Objects {
             (Verb::Watch, _) => self.watch(&request).await,
             (Verb::Create, "") => self.create(&request).await,
             (Verb::Create, "binding") => self.bind(&request).await,
+            (Verb::Create, "eviction") => self.evict(&request).await,
             (Verb::Update, _) => self.update(&request).await,
             (Verb::Patch, _) => self.patch(&request).await,
             (Verb::Delete, "") => self.delete(&request).await,

@@ -36,13 +36,13 @@ const CONCURRENT_DELETES: usize = 64;
 
 /// `DeleteOptions`.
 #[derive(Debug, Clone, Default)]
-struct DeleteOptions {
+pub(super) struct DeleteOptions {
     grace_period_seconds: Option<i64>,
     propagation_policy: Option<String>,
     orphan_dependents: Option<bool>,
     uid: Option<String>,
     resource_version: Option<String>,
-    dry_run: bool,
+    pub(super) dry_run: bool,
 }
 
 impl Objects {
@@ -160,13 +160,13 @@ fn success(resource: &hotmap_kinds::Resource, name: &str, uid: &str) -> Value {
 }
 
 /// What a delete makes of an object.
-enum Next {
+pub(super) enum Next {
     Keep,
     Put(Object),
     Delete,
 }
 
-fn next(target: &Target, current: &Object, options: &DeleteOptions, now: Timestamp) -> Next {
+pub(super) fn next(target: &Target, current: &Object, options: &DeleteOptions, now: Timestamp) -> Next {
     let mut object = current.clone();
     let grace = match target.resource.kind {
         "Pod" => grace(&mut object, options, now),
@@ -371,7 +371,11 @@ fn set_collector_finalizers(object: &mut Object, wanted: Option<&'static str>) {
     }
 }
 
-fn check_preconditions(target: &Target, options: &DeleteOptions, current: &Current) -> Result<(), Status> {
+pub(super) fn check_preconditions(
+    target: &Target,
+    options: &DeleteOptions,
+    current: &Current,
+) -> Result<(), Status> {
     let is_namespace = target.resource.kind == "Namespace";
     // Upstream names the kind here where the resource belongs.
     let resource = match is_namespace {
@@ -413,6 +417,14 @@ impl DeleteOptions {
             true => from_query(&request.query)?,
             false => from_body(request)?,
         };
+        let mut errors = Vec::new();
+        let options = Self::read(&sent, &mut errors);
+        options::invalid("DeleteOptions", errors)?;
+        Ok(options)
+    }
+
+    /// From options that have the shape of their schema.
+    pub(super) fn read(sent: &Object, errors: &mut Vec<FieldError>) -> Self {
         let text = |object: &Object, key: &str| {
             Some(metadata::text(object, key).to_owned()).filter(|text| !text.is_empty())
         };
@@ -426,13 +438,12 @@ impl DeleteOptions {
             .collect();
         let options = Self {
             grace_period_seconds: sent.get("gracePeriodSeconds").and_then(Value::as_i64),
-            propagation_policy: text(&sent, "propagationPolicy"),
+            propagation_policy: text(sent, "propagationPolicy"),
             orphan_dependents: sent.get("orphanDependents").and_then(Value::as_bool),
             uid: preconditions.and_then(|held| text(held, "uid")),
             resource_version: preconditions.and_then(|held| text(held, "resourceVersion")),
             dry_run: !dry_run.is_empty(),
         };
-        let mut errors = Vec::new();
         if let Some(policy) = &options.propagation_policy {
             if options.orphan_dependents.is_some() {
                 let detail = "orphanDependents and deletionPropagation cannot be both set";
@@ -447,9 +458,8 @@ impl DeleteOptions {
                 ));
             }
         }
-        check_dry_run(&dry_run, &mut errors);
-        options::invalid("DeleteOptions", errors)?;
-        Ok(options)
+        check_dry_run(&dry_run, errors);
+        options
     }
 }
 

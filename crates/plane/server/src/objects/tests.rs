@@ -2,10 +2,12 @@
 
 mod access;
 mod deletes;
+mod evictions;
 mod failures;
 mod history;
 mod local;
 mod reads;
+mod scales;
 mod watches;
 mod writes;
 
