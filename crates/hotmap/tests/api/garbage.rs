@@ -144,6 +144,45 @@ each_kubectl! {
     }
 }
 
+each_kubectl! {
+    fn a_terminating_namespace_says_what_is_left(kubectl) {
+        kubectl.ok("create namespace team");
+        kubectl.apply("{apiVersion: v1, kind: ConfigMap, metadata: {name: held, namespace: team, finalizers: [example.com/hold]}}");
+        kubectl.apply("{apiVersion: v1, kind: Secret, metadata: {name: held, namespace: team, finalizers: [example.com/hold]}}");
+        kubectl.ok("create configmap free -n team");
+        kubectl.ok("delete ns team --wait=false");
+        kubectl.ok("wait ns/team --for=condition=NamespaceFinalizersRemaining --timeout=60s");
+        let said = kubectl.ok("get ns team -o yaml");
+        has(&said, &[
+            "phase: Terminating",
+            "type: NamespaceDeletionDiscoveryFailure",
+            "reason: ResourcesDiscovered",
+            "type: NamespaceDeletionContentFailure",
+            "reason: SomeResourcesRemain",
+            "reason: SomeFinalizersRemain",
+        ]);
+        has(&kubectl.field("ns/team", ".status.conditions[*].message"), &[
+            "Some resources are remaining: configmaps. has 1 resource instances, secrets. has 1 resource instances",
+            "Some content in the namespace has finalizers remaining: example.com/hold in 2 resource instances",
+        ]);
+        kubectl.call(&["patch", "cm", "held", "-n", "team", "--type=merge", "-p", r#"{"metadata":{"finalizers":null}}"#]).ok();
+        let mut watching = kubectl.start("get ns team --watch -o jsonpath={.status.conditions[3].message}{'\\n'}");
+        has(&watching.line_with("secrets. has 1 resource instances"), &["Some resources are remaining: "]);
+        kubectl.call(&["patch", "secret", "held", "-n", "team", "--type=merge", "-p", r#"{"metadata":{"finalizers":null}}"#]).ok();
+        kubectl.ok("wait ns/team --for=delete --timeout=60s");
+    }
+
+    fn a_namespace_with_a_finalizer_of_its_own_says_that_its_content_is_gone(kubectl) {
+        kubectl.apply("{apiVersion: v1, kind: Namespace, metadata: {name: team, finalizers: [example.com/hold]}}");
+        kubectl.ok("create configmap a -n team");
+        kubectl.ok("delete ns team --wait=false");
+        kubectl.ok("wait ns/team --for=jsonpath={.status.conditions[3].reason}=ContentRemoved --timeout=60s");
+        kubectl.ok("wait cm/a -n team --for=delete --timeout=60s");
+        kubectl.call(&["patch", "ns", "team", "--type=merge", "-p", r#"{"metadata":{"finalizers":null}}"#]).ok();
+        kubectl.ok("wait ns/team --for=delete --timeout=60s");
+    }
+}
+
 /// Whatever the collector was about to do is done after a crash.
 #[test]
 fn a_crash_in_the_middle_loses_no_garbage() {

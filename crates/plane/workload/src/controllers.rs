@@ -46,13 +46,13 @@ pub async fn run(
     let mut tasks = JoinSet::new();
     let (events, event_writer) = Events::new(client.clone());
     let context = Context {
-        client: client.clone(),
+        client,
         informers: Arc::new(Informers::default()),
         events,
         clock: Arc::new(SystemClock),
     };
     tasks.spawn(event_writer.run());
-    tasks.spawn(namespace_lifecycle::run(client));
+    tasks.spawn(namespace_lifecycle::run(context.clone(), collections.clone()));
     binding::start(&context, &mut tasks);
     cron_job::start(&context, &mut tasks);
     finished_ttl::start(&context, &mut tasks);

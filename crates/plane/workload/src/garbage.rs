@@ -17,8 +17,8 @@ use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use futures_util::{StreamExt, TryStreamExt, stream};
 use hotmap_client::{
-    Client, ClientError, DeleteParams, FollowEvent, Follower, FollowerConfig, ListWatch, PatchType,
-    Propagation, RawObject, WriteParams,
+    Client, ClientError, DeleteParams, FollowEvent, Follower, ListWatch, PatchType, Propagation, RawObject,
+    WriteParams,
 };
 use parking_lot::Mutex;
 use serde_json::{Value, json};
@@ -46,7 +46,7 @@ const UNHEARD_PAUSE: Duration = Duration::from_secs(1);
 const COMPONENT: &str = "garbage-collector-controller";
 
 /// Collects for as long as the tasks live.
-pub(crate) fn start(context: &Context, collections: &impl Collections, tasks: &mut JoinSet<()>) {
+pub(crate) fn start<C: Collections>(context: &Context, collections: &C, tasks: &mut JoinSet<()>) {
     let queue = Queue::default();
     let collector = Arc::new(Collector {
         context: context.clone(),
@@ -57,7 +57,11 @@ pub(crate) fn start(context: &Context, collections: &impl Collections, tasks: &m
     let mut all_heard = unheard.subscribe();
     for kind in Kind::all() {
         let source = collections.collection(kind.collection());
-        tasks.spawn(collector.clone().follow(*kind, source, unheard.clone()));
+        tasks.spawn(
+            collector
+                .clone()
+                .follow(*kind, Follower::new(source, C::PATIENCE), unheard.clone()),
+        );
     }
     tasks.spawn(async move {
         // Before that an owner that is only not known yet would be asked for, dependent by dependent.
@@ -76,8 +80,12 @@ struct Collector {
 }
 
 impl Collector {
-    async fn follow(self: Arc<Self>, kind: Kind, source: impl ListWatch, unheard: watch::Sender<usize>) {
-        let mut follower = Follower::new(source, FollowerConfig::STOCK);
+    async fn follow(
+        self: Arc<Self>,
+        kind: Kind,
+        mut follower: Follower<impl ListWatch>,
+        unheard: watch::Sender<usize>,
+    ) {
         loop {
             match follower.next().await {
                 FollowEvent::Initial(objects) => {

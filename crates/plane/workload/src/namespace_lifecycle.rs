@@ -2,12 +2,13 @@
 //!
 //! ```text
 //!   namespaces with a deletionTimestamp ─▶ one task each:
-//!       delete every collection ─▶ follow each until it is empty ─▶ PUT finalize without our finalizer
+//!       delete pods, say what is left, await it ─▶ the same with all other kinds ─▶ PUT finalize without our finalizer
 //! ```
 //!
 //! Source: `pkg/controller/namespace/deletion/namespaced_resources_deleter.go`, Kubernetes 1.36. Nothing is polled: what
-//! takes its time (a pod's grace, somebody's finalizer) is awaited by watching.
+//! takes its time (a pod's grace, somebody's finalizer) is awaited by watching. Kinds come from the registry.
 
+mod conditions;
 mod content;
 
 use std::{
@@ -17,10 +18,10 @@ use std::{
 };
 
 use hotmap_client::{
-    Client, ClientError, ClientListWatch, FollowEvent, Follower, FollowerConfig, RawObject, ResourcePath,
-    WriteParams,
+    Client, ClientError, FollowEvent, Follower, PatchType, RawObject, ResourcePath, WriteParams,
 };
-use serde_json::Value;
+use serde::Deserialize;
+use serde_json::{Value, json};
 use tokio::{
     sync::Semaphore,
     task::{Id, JoinSet},
@@ -28,20 +29,28 @@ use tokio::{
 };
 use tracing::{error, info, warn};
 
-use crate::controllers::{panic_text, retries};
+use self::conditions::Totals;
+use crate::{
+    context::Context,
+    controllers::{panic_text, retries},
+    informers::Collections,
+    view::{Condition, Metadata, or_default},
+};
 
 /// Namespaces that are emptied at the same time; each holds one watch while it waits.
 const CONCURRENT_NAMESPACES: usize = 64;
 /// The finalizer in a namespace's spec that stands for its content.
 const FINALIZER: &str = "kubernetes";
+/// First and longest pause between two looks at a namespace in which something happens.
+const PAUSE_MIN: Duration = Duration::from_millis(20);
+const PAUSE_MAX: Duration = Duration::from_secs(2);
 /// After a panic: a bug should not become a busy loop.
 const PANIC_PAUSE: Duration = Duration::from_secs(10);
 
 /// Empties deleted namespaces for ever.
-pub(crate) async fn run(client: Client) {
-    let namespaces = ClientListWatch::new(client.clone(), namespaces());
-    let mut namespaces = Follower::new(namespaces, FollowerConfig::STOCK);
-    let mut deletions = Deletions::new(client);
+pub(crate) async fn run<C: Collections>(context: Context, collections: C) {
+    let mut namespaces = Follower::new(collections.collection(namespaces()), C::PATIENCE);
+    let mut deletions = Deletions::new(context);
     loop {
         tokio::select! {
             event = namespaces.next() => match event {
@@ -61,9 +70,20 @@ fn namespaces() -> ResourcePath {
     ResourcePath::new("", "v1", "namespaces")
 }
 
+fn is_deleting(namespace: &RawObject) -> bool {
+    #[derive(Deserialize)]
+    struct View {
+        #[serde(deserialize_with = "or_default", default)]
+        metadata: Metadata,
+    }
+    namespace
+        .parse::<View>()
+        .is_ok_and(|view| view.metadata.is_deleting())
+}
+
 /// The namespaces that are being emptied, by uid: one that is re-created under its name is another one.
 struct Deletions {
-    client: Client,
+    context: Context,
     permits: Arc<Semaphore>,
     tasks: JoinSet<()>,
     running: HashMap<Id, Deleted>,
@@ -77,10 +97,10 @@ struct Deleted {
 }
 
 impl Deletions {
-    fn new(client: Client) -> Self {
+    fn new(context: Context) -> Self {
         let permits = Arc::new(Semaphore::new(CONCURRENT_NAMESPACES));
         Self {
-            client,
+            context,
             permits,
             tasks: JoinSet::new(),
             running: HashMap::new(),
@@ -89,7 +109,7 @@ impl Deletions {
     }
 
     fn hear(&mut self, namespace: &RawObject) {
-        if content::is_deleting(namespace) && self.uids.insert(namespace.uid().to_owned()) {
+        if is_deleting(namespace) && self.uids.insert(namespace.uid().to_owned()) {
             let deleted = Deleted {
                 name: namespace.name().to_owned(),
                 uid: namespace.uid().to_owned(),
@@ -99,14 +119,14 @@ impl Deletions {
     }
 
     fn start(&mut self, deleted: Deleted, pause: Duration) {
-        let (client, permits, task) = (self.client.clone(), self.permits.clone(), deleted.clone());
+        let (context, permits, task) = (self.context.clone(), self.permits.clone(), deleted.clone());
         let handle = self.tasks.spawn(async move {
             sleep(pause).await;
             let _permit = permits
                 .acquire_owned()
                 .await
                 .expect("the semaphore is never closed");
-            empty_until_gone(&client, &task).await;
+            empty_until_gone(&context, &task).await;
         });
         self.running.insert(handle.id(), deleted);
     }
@@ -137,32 +157,103 @@ impl Deletions {
     }
 }
 
-async fn empty_until_gone(client: &Client, deleted: &Deleted) {
+async fn empty_until_gone(context: &Context, deleted: &Deleted) {
     let mut backoff = retries();
-    while let Err(error) = empty_and_finalize(client, deleted).await {
+    while let Err(error) = empty_and_finalize(context, deleted).await {
         warn!(namespace = deleted.name, %error, "cannot empty a namespace, retrying");
         sleep(backoff.next_delay()).await;
     }
 }
 
-async fn empty_and_finalize(client: &Client, deleted: &Deleted) -> Result<(), ClientError> {
-    for collection in content::collections(&deleted.name) {
-        content::delete(client, &collection).await?;
+/// Pods go first, and everything else after the last of them: what they use stays for as long as they run.
+async fn empty_and_finalize(context: &Context, deleted: &Deleted) -> Result<(), EmptyError> {
+    let kinds = content::kinds();
+    let (pods, others): (Vec<_>, Vec<_>) = kinds.into_iter().partition(|kind| content::is_pods(kind));
+    for kinds in [pods, others] {
+        let mut pause = PAUSE_MIN;
+        loop {
+            let left = content::delete_all(&context.client, &deleted.name, &kinds).await;
+            if left.is_empty() {
+                break;
+            }
+            if !report(context, deleted, &left.totals).await? {
+                return Ok(());
+            }
+            if !left.totals.errors.is_empty() {
+                return Err(EmptyError::Content(left.totals.errors.join(", ")));
+            }
+            left.changes(&context.client).await?;
+            // What comes in a burst is looked at once.
+            sleep(pause).await;
+            pause = (pause * 2).min(PAUSE_MAX);
+        }
     }
-    for collection in content::collections(&deleted.name) {
-        content::wait_until_empty(client, &collection).await?;
+    if report(context, deleted, &Totals::default()).await? {
+        finalize(&context.client, deleted).await?;
     }
-    finalize(client, deleted).await
+    Ok(())
+}
+
+/// Has the status say what is left. False: the namespace is gone.
+async fn report(context: &Context, deleted: &Deleted, totals: &Totals) -> Result<bool, ClientError> {
+    let path = namespaces().name(&deleted.name);
+    let Some(namespace) = current(&context.client, deleted).await? else {
+        return Ok(false);
+    };
+    let held: NamespaceView = namespace.parse()?;
+    let changes = totals.changes(&held.status.conditions, context.now());
+    if changes.is_empty() {
+        return Ok(true);
+    }
+    let patch = json!({"metadata": {"uid": deleted.uid}, "status": {"conditions": changes}});
+    let (status, params) = (path.subresource("status"), WriteParams::default());
+    let patched = context
+        .client
+        .patch(&status, PatchType::StrategicMerge, &patch, &params)
+        .await;
+    match patched {
+        Ok(_) => Ok(true),
+        Err(error) if error.is_not_found() => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// The namespace, unless it is gone and the name perhaps another one's.
+async fn current(client: &Client, deleted: &Deleted) -> Result<Option<RawObject>, ClientError> {
+    match client.get(&namespaces().name(&deleted.name)).await {
+        Ok(namespace) if namespace.uid() == deleted.uid => Ok(Some(namespace)),
+        Ok(_) => Ok(None),
+        Err(error) if error.is_not_found() => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+#[derive(Deserialize)]
+struct NamespaceView {
+    #[serde(deserialize_with = "or_default", default)]
+    status: NamespaceStatus,
+}
+
+#[derive(Default, Deserialize)]
+struct NamespaceStatus {
+    #[serde(deserialize_with = "or_default", default)]
+    conditions: Vec<Condition>,
+}
+
+/// Why a namespace is not empty yet; it is tried again.
+#[derive(Debug, thiserror::Error)]
+enum EmptyError {
+    #[error("{0}")]
+    Content(String),
+    #[error(transparent)]
+    Client(#[from] ClientError),
 }
 
 /// Takes our finalizer out of the namespace; with the last one the server removes the namespace itself.
 async fn finalize(client: &Client, deleted: &Deleted) -> Result<(), ClientError> {
     let path = namespaces().name(&deleted.name);
-    let namespace = match client.get(&path).await {
-        Ok(namespace) if namespace.uid() == deleted.uid => namespace,
-        Ok(_) => return Ok(()),
-        Err(error) if error.is_not_found() => return Ok(()),
-        Err(error) => return Err(error),
+    let Some(namespace) = current(client, deleted).await? else {
+        return Ok(());
     };
     let Some(finalized) = without_finalizer(namespace.parse()?) else {
         return Ok(());
@@ -189,8 +280,6 @@ fn without_finalizer(mut namespace: Value) -> Option<Value> {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     #[test]

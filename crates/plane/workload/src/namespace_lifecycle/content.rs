@@ -1,102 +1,150 @@
 //! What lies in a namespace.
 
-use std::collections::HashSet;
+use std::{collections::HashSet, future::poll_fn, pin::Pin};
 
+use futures_util::{Stream, StreamExt, future::select_all, stream};
 use hotmap_client::{
-    Client, ClientError, ClientListWatch, DeleteParams, FollowEvent, Follower, FollowerConfig, RawObject,
-    ResourcePath,
+    Client, ClientError, DeleteParams, ListParams, ObjectList, Propagation, RawObject, ResourcePath,
+    WatchEvent, WatchParams, WatchStream,
 };
+use hotmap_kinds::Resource;
 use serde::Deserialize;
-use tracing::warn;
 
-/// Every collection of stored objects in a namespace. A store that two groups show (events) is named once.
-pub(super) fn collections(namespace: &str) -> Vec<ResourcePath> {
+use super::conditions::Totals;
+use crate::view::or_default;
+
+/// Collections that are emptied at the same time.
+const CONCURRENT_COLLECTIONS: usize = 8;
+/// Objects per page of a list.
+const PAGE_OBJECTS: u32 = 500;
+
+/// Every kind of stored objects in namespaces. A store that two groups show (events) is named once.
+pub(super) fn kinds() -> Vec<&'static Resource> {
     let mut prefixes = HashSet::new();
     let stored = hotmap_kinds::resources().iter().filter(|resource| {
         resource.namespaced && resource.verbs.contains(&"deletecollection") && !resource.prefix.is_empty()
     });
-    let distinct = stored.filter(|resource| prefixes.insert(resource.prefix));
-    distinct
-        .map(|resource| {
-            ResourcePath::new(resource.group, resource.version, resource.plural).in_namespace(namespace)
-        })
+    stored
+        .filter(|resource| prefixes.insert(resource.prefix))
         .collect()
 }
 
-/// Asks for all of a collection to be deleted. Pods get their grace.
-pub(super) async fn delete(client: &Client, collection: &ResourcePath) -> Result<(), ClientError> {
-    match client.delete(collection, &DeleteParams::default()).await {
-        Ok(_) => Ok(()),
-        Err(error) if error.is_not_found() => Ok(()),
-        Err(error) => Err(error),
-    }
+pub(super) fn is_pods(resource: &Resource) -> bool {
+    resource.group.is_empty() && resource.plural == "pods"
 }
 
-/// Follows a collection until nothing is left. What slipped in before the server refused new objects is deleted too.
-pub(super) async fn wait_until_empty(client: &Client, collection: &ResourcePath) -> Result<(), ClientError> {
-    let source = ClientListWatch::new(client.clone(), collection.clone());
-    let mut follower = Follower::new(source, FollowerConfig::STOCK);
-    let mut left = Remaining::default();
-    loop {
-        let missed = match follower.next().await {
-            FollowEvent::Initial(objects) => objects
-                .iter()
-                .map(|object| left.insert(object))
-                .fold(false, |missed, one| missed | one),
-            FollowEvent::Applied(object) => left.insert(&object),
-            FollowEvent::Deleted(object) => {
-                left.remove(&object);
-                false
+/// What is left of some kinds in a namespace.
+#[derive(Default)]
+pub(super) struct Left {
+    pub(super) totals: Totals,
+    /// The collections that are not empty, and the revision they were read at.
+    collections: Vec<(ResourcePath, String)>,
+}
+
+/// Asks for everything of these kinds to be deleted and says what is left. Pods get their grace.
+pub(super) async fn delete_all(client: &Client, namespace: &str, kinds: &[&'static Resource]) -> Left {
+    let mut deletions = Vec::new();
+    for kind in kinds {
+        let path = ResourcePath::new(kind.group, kind.version, kind.plural).in_namespace(namespace);
+        deletions.push(async move {
+            let left = delete_collection(client, &path).await;
+            (*kind, path, left)
+        });
+    }
+    let emptied: Vec<_> = stream::iter(deletions)
+        .buffered(CONCURRENT_COLLECTIONS)
+        .collect()
+        .await;
+    let mut all = Left::default();
+    for (kind, path, left) in emptied {
+        match left {
+            Ok(left) if left.items.is_empty() => {}
+            Ok(left) => {
+                let resource = format!("{}.{}", kind.plural, kind.group);
+                left.items
+                    .iter()
+                    .for_each(|object| all.totals.add(&resource, finalizers(object)));
+                all.collections.push((path, left.resource_version));
             }
-            FollowEvent::Interrupted(error) => {
-                warn!(%collection, %error, "cannot follow what is left in a namespace");
-                continue;
+            Err(error) => all.totals.errors.push(format!("{}: {error}", kind.plural)),
+        }
+    }
+    all
+}
+
+async fn delete_collection(client: &Client, path: &ResourcePath) -> Result<ObjectList, ClientError> {
+    // What lies in the namespace goes in any case; nobody is to make orphans of it.
+    let params = DeleteParams {
+        propagation: Some(Propagation::Background),
+        ..DeleteParams::default()
+    };
+    let list = |continue_token: String| ListParams {
+        limit: PAGE_OBJECTS,
+        continue_token,
+        ..ListParams::default()
+    };
+    client.delete(path, &params).await?;
+    let mut left = client.list(path, &list(String::new())).await?;
+    while !left.continue_token.is_empty() {
+        let page = client
+            .list(path, &list(std::mem::take(&mut left.continue_token)))
+            .await?;
+        left.items.extend(page.items);
+        left.continue_token = page.continue_token;
+    }
+    Ok(left)
+}
+
+impl Left {
+    pub(super) fn is_empty(&self) -> bool {
+        self.totals.is_empty()
+    }
+
+    /// Waits until something happens in one of the collections that are not empty.
+    pub(super) async fn changes(&self, client: &Client) -> Result<(), ClientError> {
+        let mut watches: Vec<WatchStream> = Vec::new();
+        for (path, resource_version) in &self.collections {
+            let params = WatchParams {
+                resource_version: resource_version.clone(),
+                ..WatchParams::default()
+            };
+            match client.watch(path, &params).await {
+                Ok(watch) => watches.push(watch),
+                // So much has happened that it cannot be told any more.
+                Err(error) if error.is_expired() => return Ok(()),
+                Err(error) => return Err(error),
             }
-            FollowEvent::Resumed => continue,
-        };
-        if left.is_empty() {
+        }
+        if watches.is_empty() {
             return Ok(());
         }
-        if missed {
-            delete(client, collection).await?;
-        }
+        let first = select_all(watches.into_iter().map(|watch| Box::pin(event(watch)))).await;
+        first.0
     }
 }
 
-/// The names that are still there.
-#[derive(Debug, Default)]
-struct Remaining(HashSet<String>);
-
-impl Remaining {
-    /// Whether nobody has asked for the object's deletion yet.
-    fn insert(&mut self, object: &RawObject) -> bool {
-        self.0.insert(object.name().to_owned());
-        !is_deleting(object)
-    }
-
-    fn remove(&mut self, object: &RawObject) {
-        self.0.remove(object.name());
-    }
-
-    fn is_empty(&self) -> bool {
-        self.0.is_empty()
+/// The first event of a watch. That it ends is none, and a reason to look again.
+async fn event(mut watch: WatchStream) -> Result<(), ClientError> {
+    match poll_fn(|cx| Pin::new(&mut watch).poll_next(cx)).await {
+        Some(Ok(WatchEvent::Error(status))) if status.code != 410 => Err(status.into()),
+        Some(Err(error)) => Err(error),
+        _ => Ok(()),
     }
 }
 
-/// Whether the object has a `deletionTimestamp`.
-pub(super) fn is_deleting(object: &RawObject) -> bool {
+fn finalizers(object: &RawObject) -> Vec<String> {
     #[derive(Deserialize)]
     struct View {
         metadata: Metadata,
     }
     #[derive(Deserialize)]
-    #[serde(rename_all = "camelCase")]
     struct Metadata {
-        deletion_timestamp: Option<String>,
+        #[serde(deserialize_with = "or_default", default)]
+        finalizers: Vec<String>,
     }
     object
         .parse::<View>()
-        .is_ok_and(|view| view.metadata.deletion_timestamp.is_some())
+        .map_or_else(|_| Vec::new(), |view| view.metadata.finalizers)
 }
 
 #[cfg(test)]
@@ -105,40 +153,24 @@ mod tests {
 
     #[test]
     fn every_stored_namespaced_kind_is_named_once() {
-        let paths: Vec<_> = collections("shop").iter().map(ToString::to_string).collect();
-        for expected in [
-            "/api/v1/namespaces/shop/pods",
-            "/api/v1/namespaces/shop/secrets",
-            "/api/v1/namespaces/shop/events",
-            "/apis/coordination.k8s.io/v1/namespaces/shop/leases",
-        ] {
-            assert!(
-                paths.iter().any(|path| path == expected),
-                "{expected} is not in {paths:?}"
+        let kinds: Vec<_> = kinds()
+            .iter()
+            .map(|kind| format!("{}.{}", kind.plural, kind.group))
+            .collect();
+        for wanted in ["pods.", "secrets.", "events.", "leases.coordination.k8s.io"] {
+            assert_eq!(
+                kinds.iter().filter(|kind| *kind == wanted).count(),
+                1,
+                "{wanted} in {kinds:?}"
             );
         }
-        let events = paths.iter().filter(|path| path.ends_with("/events")).count();
-        assert_eq!(events, 1);
-        assert!(
-            !paths
-                .iter()
-                .any(|path| path.ends_with("/nodes") || path.ends_with("reviews")),
-            "{paths:?}"
-        );
-    }
-
-    #[test]
-    fn a_deletion_timestamp_of_null_is_none() {
-        for (json, deleting) in [
-            (
-                r#"{"metadata":{"name":"a","deletionTimestamp":"2026-01-02T15:04:05Z"}}"#,
-                true,
-            ),
-            (r#"{"metadata":{"name":"a","deletionTimestamp":null}}"#, false),
-            (r#"{"metadata":{"name":"a"}}"#, false),
+        for unwanted in [
+            "nodes.",
+            "namespaces.",
+            "events.events.k8s.io",
+            "selfsubjectreviews.authentication.k8s.io",
         ] {
-            let object = RawObject::from_json(json.into()).expect("an object");
-            assert_eq!(is_deleting(&object), deleting, "{json}");
+            assert!(!kinds.iter().any(|kind| kind == unwanted), "{unwanted}");
         }
     }
 }
