@@ -55,6 +55,8 @@ mod history;
 mod limits;
 #[path = "api/python.rs"]
 mod python;
+#[path = "api/rbac.rs"]
+mod rbac;
 #[path = "api/read.rs"]
 mod read;
 #[path = "api/refuse.rs"]

@@ -30,7 +30,7 @@ const SUBJECTS: &[&str] = &[
 const ROLES: &[&str] = &["r", "s", "n1/r", "n2/r"];
 const BINDINGS: &[&str] = &["a", "b", "n1/a", "n1/b", "n2/a"];
 
-fn texts<'a>(list: &'a Value) -> impl Iterator<Item = &'a str> {
+fn texts(list: &Value) -> impl Iterator<Item = &str> {
     list.as_array().into_iter().flatten().filter_map(Value::as_str)
 }
 
