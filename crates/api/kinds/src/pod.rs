@@ -13,6 +13,7 @@ mod security;
 mod spec;
 mod status;
 mod status_update;
+mod stop_signal;
 pub(crate) mod template;
 mod update;
 mod volume;

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use hotmap_object::FieldError;
 use serde_json::{Map, Value};
 
-use super::{environment, probe, resources, security, volume_mount};
+use super::{environment, probe, resources, security, stop_signal, volume_mount};
 use crate::{
     fields::Fields,
     rules::{self, Errors, broken, child, index},
@@ -25,6 +25,7 @@ const ONLY_SIDECARS: &str = "may not be set for init containers without restartP
 struct Surroundings<'a> {
     volumes: &'a BTreeSet<&'a str>,
     grace_seconds: Option<i64>,
+    os: Option<&'a str>,
     on_host_users: bool,
 }
 
@@ -33,6 +34,7 @@ pub(super) fn validate(errors: &mut Errors, spec: &Map<String, Value>, volumes: 
     let surroundings = Surroundings {
         volumes,
         grace_seconds: spec.int("terminationGracePeriodSeconds"),
+        os: spec.member("os").map(|os| os.text("name")),
         on_host_users: security::on_host_users(spec),
     };
     let containers = spec.list("containers");
@@ -127,6 +129,10 @@ fn running(errors: &mut Errors, path: &str, container: &Value, surroundings: &Su
             lifecycle,
             surroundings.grace_seconds,
         );
+        if let Some(signal) = lifecycle.member("stopSignal").and_then(Value::as_str) {
+            let path = child(path, "lifecycle.stopSignal");
+            stop_signal::validate(errors, path, signal, surroundings.os);
+        }
     }
     probe::probes(errors, path, container, surroundings.grace_seconds);
 }
