@@ -16,6 +16,8 @@ mod rolling;
 mod scale;
 mod status;
 mod template;
+#[cfg(test)]
+mod tests;
 
 use std::sync::Arc;
 

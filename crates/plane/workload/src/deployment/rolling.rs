@@ -68,7 +68,7 @@ impl Plan<'_> {
         // Unavailable new pods count as if they will never come: old ones must not go for them.
         let new_unavailable = i64::from(new.spec.replicas) - i64::from(new.status.available_replicas);
         let spare = self.asked_for() - min_available - new_unavailable;
-        if spare <= 0 || !self.old_statuses_are_current() {
+        if spare <= 0 || !self.statuses_are_current() {
             return false;
         }
         let cleaned = self.shrink_unhealthy(spare);
@@ -77,12 +77,15 @@ impl Plan<'_> {
     }
 
     /// A ReplicaSet that was just made smaller still counts the pods that are about to go; nobody's availability may rest
-    /// on those. Upstream finds out by the count alone and takes it for an error; here the generation says it.
-    fn old_statuses_are_current(&self) -> bool {
-        self.old.iter().filter(|set| set.spec.replicas > 0).all(|set| {
-            set.status.observed_generation >= set.metadata.generation
-                && set.status.available_replicas <= set.spec.replicas
-        })
+    /// on those. Upstream sees only more available pods of an old one than it has, and takes that for an error; here the
+    /// generation tells it of all.
+    fn statuses_are_current(&self) -> bool {
+        self.all()
+            .filter(|set| set.status.available_replicas > 0)
+            .all(|set| {
+                set.status.observed_generation >= set.metadata.generation
+                    && set.status.available_replicas <= set.spec.replicas
+            })
     }
 
     fn shrink_unhealthy(&mut self, spare: i64) -> i64 {
