@@ -87,3 +87,57 @@ fn a_pod_on_its_way_out_says_how_it_ended() {
     .ok();
     node.ok("wait --for=delete pod/good pod/bad --timeout=60s");
 }
+
+/// An object of apps/v1 around pods that keep something in an emptyDir.
+fn workload(kind: &str, name: &str) -> serde_json::Value {
+    let mount = json!({"volumeMounts": [{"name": "w", "mountPath": "/w"}]});
+    let labels = json!({"app": name});
+    let template = json!({"metadata": {"labels": labels}, "spec": {"containers": [idle(mount)],
+        "volumes": [{"name": "w", "emptyDir": {}}]}});
+    json!({"apiVersion": "apps/v1", "kind": kind, "metadata": {"name": name},
+        "spec": {"selector": {"matchLabels": labels}, "template": template}})
+}
+
+#[test]
+fn a_node_is_cordoned_drained_and_taken_into_service_again() {
+    let Some(node) = Node::start() else { return };
+    node.create([
+        workload("Deployment", "web"),
+        pod("alone", json!({"containers": [idle(json!({}))]})),
+    ]);
+    node.ok("rollout status deployment/web --timeout=60s");
+    node.ready("alone");
+    has(&node.ok("cordon node-a"), &["node/node-a cordoned"]);
+    has(&node.ok("get node node-a"), &["Ready,SchedulingDisabled"]);
+    has(
+        &node.ok("describe node node-a"),
+        &[
+            "Unschedulable:      true",
+            "Container Runtime Version:  hotmap://",
+            "default                     alone",
+        ],
+    );
+    node.create([pod("late", json!({"containers": [idle(json!({}))]}))]);
+    node.wait("late", "condition=PodScheduled=false");
+
+    let why = node.run("drain node-a --timeout=60s").refused();
+    has(
+        &why,
+        &[
+            "cannot delete Pods with local storage (use --delete-emptydir-data to override): default/web-",
+            "cannot delete Pods that declare no controller (use --force to override): default/alone",
+        ],
+    );
+    let drained = node.ok("drain node-a --ignore-daemonsets --delete-emptydir-data --force --timeout=60s");
+    has(&drained, &["pod/alone evicted", "evicted", "node/node-a drained"]);
+    let pods = |selector: &str| {
+        let shape = r#"jsonpath={range .items[*]}{.status.phase}{"\n"}{end}"#;
+        node.call(&["get", "pods", "-l", selector, "-o", shape]).ok()
+    };
+    node.ok("wait pod -l app=web --for=condition=PodScheduled=false --timeout=60s");
+    assert_eq!(pods("app=web"), "Pending\n");
+
+    node.ok("uncordon node-a");
+    node.ready("late");
+    node.ok("rollout status deployment/web --timeout=60s");
+}
