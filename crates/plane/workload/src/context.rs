@@ -149,14 +149,3 @@ pub(crate) fn client_error(error: &ReconcileError) -> Option<&ClientError> {
         ReconcileError::NotShown(_) => None,
     }
 }
-
-/// Whether a namespace that is being deleted takes nothing new: nothing to tell anybody, and no use to try again.
-pub(crate) fn is_namespace_terminating(error: &ClientError) -> bool {
-    let details = error.status().and_then(|status| status.details.as_ref());
-    details.is_some_and(|details| {
-        details
-            .causes
-            .iter()
-            .any(|cause| cause.reason == "NamespaceTerminating")
-    })
-}

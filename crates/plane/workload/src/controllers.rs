@@ -8,11 +8,11 @@ use tokio::task::{JoinError, JoinSet};
 use crate::{
     binding,
     context::{Context, SystemClock},
-    cron_job, deployment,
+    cron_job, daemon_set, deployment,
     events::Events,
     finished_ttl, garbage,
     informers::{Collections, Informers},
-    job, namespace_lifecycle, replica_set,
+    job, namespace_lifecycle, replica_set, stateful_set,
 };
 
 /// First and longest pause between two attempts at the same thing.
@@ -60,6 +60,8 @@ pub async fn run(
     deployment::start(&context, &mut tasks);
     replica_set::start(&context, &mut tasks);
     job::start(&context, &mut tasks);
+    daemon_set::start(&context, &mut tasks);
+    stateful_set::start(&context, &mut tasks);
     // Last: by now every controller has said what it wants to follow.
     context.informers.start(&collections, &mut tasks);
     tokio::select! {

@@ -32,12 +32,13 @@ use self::{
 use crate::{
     batches::in_batches,
     claims::{Controlled, claim, controlled_by, settle},
-    context::{Context, is_namespace_terminating, unless_gone},
+    context::{Context, unless_gone},
     controller::{Controller, ReconcileError, Requeue},
     events::EventType,
     informer::Change,
     pod_template::pod_from,
     queue::Queue,
+    replica_set::is_namespace_terminating,
     revision::{self, beyond_limit, duplicates},
     view::{ControllerRevision, DaemonSet, Key, Pod, View},
 };

@@ -24,11 +24,12 @@ use self::{
 use crate::{
     batches::in_batches,
     claims::{Controlled, claim, controlled_by, settle},
-    context::{Context, is_namespace_terminating, unless_gone},
+    context::{Context, unless_gone},
     controller::{Controller, ReconcileError, Requeue},
     events::EventType,
     informer::Change,
     queue::Queue,
+    replica_set::is_namespace_terminating,
     revision::{self, template_of},
     view::{ControllerRevision, Key, Pod, StatefulSet, View},
 };
