@@ -23,6 +23,8 @@ mod article_004;
 mod broken_config;
 #[path = "node/crash.rs"]
 mod crash;
+#[path = "node/daemon_sets.rs"]
+mod daemon_sets;
 #[path = "node/down.rs"]
 mod down;
 #[path = "node/draining.rs"]
@@ -47,6 +49,8 @@ mod probes;
 mod rolling;
 #[path = "node/security.rs"]
 mod security;
+#[path = "node/stateful_sets.rs"]
+mod stateful_sets;
 #[path = "node/tokens_in_pods.rs"]
 mod tokens_in_pods;
 #[path = "node/volumes.rs"]
