@@ -10,6 +10,8 @@
 //! - garbage: what nobody owns any more goes; deletions that wait for dependents end
 //! - deployment: a ReplicaSet for each pod template it had, the newest with the pods
 //! - replica set: as many pods as it asks for
+//! - stateful set: pods with a name of their own each, started, stopped and updated in order
+//! - daemon set: a pod on every node that takes it
 //! - job: pods run until enough of them have succeeded; cron job: Jobs start by the clock; finished TTL: they go in time
 //! - namespace lifecycle: a deleted namespace is emptied, awaited and finalized
 //!
