@@ -45,6 +45,18 @@ pub(crate) enum Command {
     Version,
 }
 
+/// How much is recorded of a request; named as upstream's levels.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+#[value(rename_all = "PascalCase")]
+pub(crate) enum AuditLevel {
+    /// Nothing.
+    None,
+    /// Who asked for what, when, from where, and what came of it.
+    Metadata,
+    /// The bodies of requests as well.
+    Request,
+}
+
 /// Flags of `up`, as typed.
 #[derive(Debug, Args)]
 pub(crate) struct UpArgs {
@@ -85,6 +97,19 @@ pub(crate) struct UpArgs {
     /// Run containers that ask to be privileged: every capability inside the pod's own user namespace.
     #[arg(long, env = "HOTMAP_ALLOW_PRIVILEGED")]
     pub(crate) allow_privileged: bool,
+    /// Append a line of JSON (audit.k8s.io/v1) for each request to this file, mode 0600; - is standard output.
+    #[arg(long, env = "HOTMAP_AUDIT_LOG", value_name = "FILE|-")]
+    pub(crate) audit_log: Option<PathBuf>,
+    /// How much the audit log holds; bodies of Secrets and tokens are never in it.
+    #[arg(
+        long,
+        env = "HOTMAP_AUDIT_LEVEL",
+        value_enum,
+        ignore_case = true,
+        default_value_t = AuditLevel::Metadata,
+        requires = "audit_log"
+    )]
+    pub(crate) audit_level: AuditLevel,
     /// Pretend that this is the running boot; for tests.
     #[arg(long, hide = true, env = "HOTMAP_FAULT_BOOT_ID", value_name = "ID")]
     pub(crate) fault_boot_id: Option<String>,

@@ -37,6 +37,8 @@ fn has(text: &str, parts: &[&str]) {
 
 #[path = "api/articles.rs"]
 mod articles;
+#[path = "api/audit.rs"]
+mod audit;
 #[path = "api/crash.rs"]
 mod crash;
 #[path = "api/create.rs"]

@@ -6,11 +6,16 @@ use std::{
 };
 
 use hotmap_object::names;
+use hotmap_server::{AuditConfig, AuditTarget};
 
 use crate::{
-    cli::UpArgs,
+    cli::{AuditLevel, UpArgs},
     data_dir::{self, DataDirError},
 };
+
+/// An audit log takes half a gigabyte at most: the current file and four full ones.
+const AUDIT_FILE_BYTES_MAX: u64 = 100 * 1024 * 1024;
+const AUDIT_OLD_FILES_MAX: usize = 4;
 
 /// Flags that were checked.
 #[derive(Debug)]
@@ -20,6 +25,7 @@ pub(crate) struct UpConfig {
     pub(crate) tls_sans: Vec<String>,
     pub(crate) manifests: Vec<PathBuf>,
     pub(crate) node: Option<NodeConfig>,
+    pub(crate) audit: Option<AuditConfig>,
 }
 
 /// Where this instance lives, and with that how long.
@@ -76,6 +82,7 @@ impl UpConfig {
                 return Err(UpCallError::NoManifest(path.clone()));
             }
         }
+        let audit = audit_config(&args);
         let node = if args.no_node || args.temp {
             None
         } else {
@@ -102,8 +109,27 @@ impl UpConfig {
             tls_sans: args.tls_san,
             manifests: args.manifests,
             node,
+            audit,
         })
     }
+}
+
+fn audit_config(args: &UpArgs) -> Option<AuditConfig> {
+    let path = args.audit_log.as_ref()?;
+    let level = match args.audit_level {
+        AuditLevel::None => return None,
+        AuditLevel::Metadata => hotmap_server::AuditLevel::Metadata,
+        AuditLevel::Request => hotmap_server::AuditLevel::Request,
+    };
+    let target = match path.as_os_str() == "-" {
+        true => AuditTarget::StandardOutput,
+        false => AuditTarget::File {
+            path: path.clone(),
+            bytes_max: AUDIT_FILE_BYTES_MAX,
+            old_max: AUDIT_OLD_FILES_MAX,
+        },
+    };
+    Some(AuditConfig { level, target })
 }
 
 fn node_config(args: &UpArgs) -> Result<NodeConfig, UpCallError> {

@@ -70,6 +70,7 @@ impl Plane {
                 .node
                 .as_ref()
                 .map(|_| Arc::clone(&node) as Arc<dyn NodeAccess>),
+            audit: config.audit.clone(),
             ready: Some(ready_sender),
         };
         let shared: Arc<Embedded> = Arc::clone(&store);

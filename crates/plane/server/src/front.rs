@@ -19,6 +19,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use crate::{
     access_reviews,
     answer::{Answer, Body},
+    audit::{AUDIT_ID, Audit, Record},
     authentication::{Peer, acting, authenticate},
     authorization::{Attributes, Authorizer, refusal, writes_itself},
     discovery::Discovery,
@@ -51,6 +52,8 @@ pub(crate) struct Parts {
     pub(crate) objects: Arc<Objects>,
     pub(crate) tokens: Arc<Tokens>,
     pub(crate) node: Option<Arc<dyn NodeAccess>>,
+    pub(crate) metrics: Metrics,
+    pub(crate) audit: Option<Arc<Audit>>,
     /// Cancelled when the server stops.
     pub(crate) stopping: CancellationToken,
     /// What outlives its request: exec sessions.
@@ -71,6 +74,7 @@ pub(crate) struct Front {
     discovery: Discovery,
     openapi: OpenApi,
     metrics: Metrics,
+    audit: Option<Arc<Audit>>,
     lanes: Lanes,
 }
 
@@ -98,6 +102,8 @@ impl Front {
             objects,
             tokens,
             node,
+            metrics,
+            audit,
             stopping,
             tasks,
         } = parts;
@@ -106,7 +112,8 @@ impl Front {
             authorizer: Authorizer::new(objects.clone(), objects.roles().clone()),
             discovery: Discovery::new(resources, address),
             openapi: OpenApi::new(resources),
-            metrics: Metrics::new(),
+            metrics,
+            audit,
             lanes: Lanes::new(),
             tokens,
             address,
@@ -129,8 +136,14 @@ impl Front {
     }
 
     /// Answers one request, whatever happens: a panic is a 500.
-    pub(crate) async fn answer(&self, peer: &Peer, mut request: Request<Incoming>) -> Response<ResponseBody> {
+    pub(crate) async fn answer(
+        &self,
+        peer: &Peer,
+        source: Option<SocketAddr>,
+        mut request: Request<Incoming>,
+    ) -> Response<ResponseBody> {
         let started = Instant::now();
+        let mut record = self.audit.as_ref().map(|audit| audit.begin(source, &request));
         let query = Query::parse(request.uri().query().unwrap_or_default());
         let wishes = Wishes::new(request.headers(), &query, request.method() == Method::HEAD);
         let mut counting = Counting {
@@ -143,11 +156,15 @@ impl Front {
             },
             is_long_running: false,
         };
-        let handled = AssertUnwindSafe(self.route(peer, &mut request, query, &wishes, &mut counting))
-            .catch_unwind()
-            .await;
+        let handled =
+            AssertUnwindSafe(self.route(peer, &mut request, query, &wishes, &mut counting, &mut record))
+                .catch_unwind()
+                .await;
         let reply = handled.unwrap_or_else(|panic| {
             self.metrics.record_panic();
+            if let Some(record) = &mut record {
+                record.panicked();
+            }
             tracing::error!(error = panic_text(&*panic), "a request ended in a panic");
             Err(Status::internal(
                 "the server failed while it answered this request; its log says more",
@@ -156,6 +173,7 @@ impl Front {
         if !matches!(reply, Ok(Reply::Response(_))) {
             body::drain(&mut request).await;
         }
+        let failure = reply.as_ref().err().filter(|_| record.is_some()).cloned();
         let mut response = match reply {
             Ok(Reply::Answer(answer)) => response::of_answer(answer, &wishes, &self.stopping).await,
             Ok(Reply::Text(code, text)) => response::of_text(code, text, &wishes),
@@ -169,6 +187,9 @@ impl Front {
             let counted = self.metrics.long_running();
             response = response.map(|body| body.counted(counted));
         }
+        if let Some(record) = record {
+            response = audited(response, record, failure.as_ref(), counting.is_long_running);
+        }
         response
     }
 
@@ -179,13 +200,24 @@ impl Front {
         query: Query,
         wishes: &Wishes,
         counting: &mut Counting,
+        record: &mut Option<Record>,
     ) -> Result<Reply, Status> {
-        let user = authenticate(peer, request.headers(), &self.tokens, Timestamp::now())?;
-        let user = acting(user, request.headers(), &self.authorizer)?;
-        match Target::parse(request.uri().path()) {
+        let target = Target::parse(request.uri().path());
+        if let (Some(record), Target::Resource(path)) = (&mut *record, &target) {
+            record.wanted(&path.attributes(path.verb(request.method(), &query), &query));
+        }
+        let known = authenticate(peer, request.headers(), &self.tokens, Timestamp::now())?;
+        if let Some(record) = record {
+            record.user(&known);
+        }
+        let user = acting(known.clone(), request.headers(), &self.authorizer)?;
+        if let Some(record) = record.as_mut().filter(|_| !Arc::ptr_eq(&known, &user)) {
+            record.impersonated(&user);
+        }
+        match target {
             Target::Path(path) => {
                 let wanted = Attributes::of_path(request.method().as_str(), &path);
-                self.authorizer.authorize(&user, &wanted)?;
+                self.authorize(&user, &wanted, record)?;
                 self.path(&path, request, &query, wishes).await
             }
             Target::DeprecatedWatch => Err(Status::new(
@@ -196,7 +228,7 @@ impl Front {
             Target::Resource(path) => {
                 let verb = path.verb(request.method(), &query);
                 let wanted = path.attributes(verb, &query);
-                self.authorizer.authorize(&user, &wanted)?;
+                self.authorize(&user, &wanted, record)?;
                 let Some((resource, subresource)) = find(&path)? else {
                     return Ok(Reply::Text(404, "404 page not found\n".to_owned()));
                 };
@@ -211,9 +243,23 @@ impl Front {
                 };
                 counting.labels = call.labels();
                 counting.is_long_running = call.is_long_running();
-                self.resource(call, request, query, wishes).await
+                self.resource(call, request, query, wishes, record).await
             }
         }
+    }
+
+    /// # Errors
+    ///
+    /// 403.
+    fn authorize(&self, user: &User, wanted: &Attributes, record: &mut Option<Record>) -> Result<(), Status> {
+        if let Some(record) = record {
+            let (allowed, reason) = self.authorizer.explain(user, wanted);
+            record.decided(allowed, reason);
+            if allowed {
+                return Ok(());
+            }
+        }
+        self.authorizer.authorize(user, wanted)
     }
 
     async fn path(
@@ -301,10 +347,11 @@ impl Front {
         request: &mut Request<Incoming>,
         query: Query,
         wishes: &Wishes,
+        record: &mut Option<Record>,
     ) -> Result<Reply, Status> {
         match (call.resource.plural, call.subresource.map_or("", |one| one.name)) {
             ("pods", "exec") => {
-                let response = self.exec(&call, &query, request).await?;
+                let response = self.exec(&call, &query, request, record).await?;
                 return Ok(Reply::Response(Box::new(response::finish(
                     101,
                     response,
@@ -330,7 +377,13 @@ impl Front {
                 bytes::Bytes::new()
             };
             let content_type = content_type(request.headers());
+            if let Some(record) = record.as_mut() {
+                record.body(content_type.as_deref(), &body);
+            }
             if !writes_itself(&call.user, &call.wanted, content_type.as_deref(), &body) {
+                if let Some(record) = record {
+                    record.decided(false, "a node may only create its own".to_owned());
+                }
                 return Err(refusal(
                     &call.user,
                     &call.wanted,
@@ -413,6 +466,7 @@ impl Front {
         call: &Call,
         query: &Query,
         request: &mut Request<Incoming>,
+        record: &mut Option<Record>,
     ) -> Result<HeaderMap, Status> {
         let pod = self.pod(call).await?;
         let wanted = streams::exec_request(&pod, query)?;
@@ -423,8 +477,10 @@ impl Front {
         let session = streams::session(upgrade, handshake.protocol, started);
         let stopping = self.stopping.clone();
         let counted = self.metrics.long_running();
+        let record = record.as_mut().map(Record::session);
         self.tasks.spawn(async move {
-            let _counted = counted;
+            // The record comes with the answer, and its last line is written when this drops it.
+            let (_counted, _record) = (counted, record);
             tokio::select! {
                 () = session => {}
                 () = stopping.cancelled() => {}
@@ -592,6 +648,27 @@ fn allowed(
             "the server does not allow this method on the requested resource",
         )
     })
+}
+
+/// Ends the record with the answer: at once, or for a watch or a stream with its body.
+fn audited(
+    mut response: Response<ResponseBody>,
+    mut record: Record,
+    failure: Option<&Status>,
+    is_long_running: bool,
+) -> Response<ResponseBody> {
+    let status = response.status();
+    record.answered(status.as_u16(), failure);
+    if let Ok(id) = HeaderValue::try_from(record.audit_id()) {
+        response.headers_mut().insert(AUDIT_ID, id);
+    }
+    if is_long_running
+        && (status.is_success() || status.is_informational())
+        && let Some(record) = record.started()
+    {
+        response = response.map(|body| body.audited(record));
+    }
+    response
 }
 
 /// A document about our keys; clients may keep it for an hour, as upstream's.

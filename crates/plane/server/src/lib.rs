@@ -5,6 +5,7 @@
 //!                                                            ├▶ discovery, openapi, version, health, metrics
 //!                                                            ├▶ access and token reviews
 //!                                                            └▶ streams: log, exec ─▶ NodeAccess
+//!   audit: a line of JSON for each of them, if that is wanted
 //! ```
 //!
 //! A server is one call of [`run`]: it is handed its store, its listener and its shutdown signal. `Status` is the only
@@ -12,6 +13,7 @@
 
 mod access_reviews;
 mod answer;
+mod audit;
 mod authentication;
 mod authorization;
 mod cache;
@@ -35,6 +37,7 @@ mod tokens;
 mod uuid;
 mod version;
 
+pub use audit::{AuditConfig, AuditLevel, AuditTarget};
 pub use local_objects::{LocalChange, LocalChanges, LocalObjects};
 pub use node_access::{
     ExecRequest, ExecStreams, ExitStatus, LogRequest, LogStream, NodeAccess, TerminalSize,

@@ -58,6 +58,7 @@ pub(crate) struct Metrics {
     long_running: Gauge,
     connections: Gauge,
     panics: Counter,
+    audit: AuditCounts,
     revision: Gauge<i64, AtomicI64>,
     resident: Gauge<i64, AtomicI64>,
 }
@@ -100,6 +101,13 @@ impl Metrics {
             "Requests that ended in a panic",
             panics.clone(),
         );
+        let audit = AuditCounts::default();
+        registry.register(
+            "apiserver_audit_event",
+            "Audit records written",
+            audit.written.clone(),
+        );
+        registry.register("apiserver_audit_error", "Audit records lost", audit.lost.clone());
         let revision = Gauge::<i64, AtomicI64>::default();
         registry.register(
             "hotmap_store_revision",
@@ -121,6 +129,7 @@ impl Metrics {
             long_running,
             connections,
             panics,
+            audit,
             revision,
             resident,
         }
@@ -147,6 +156,11 @@ impl Metrics {
         if let Some(took) = took {
             self.durations.get_or_create(&labels).observe(took.as_secs_f64());
         }
+    }
+
+    /// For the audit log to count with.
+    pub(crate) fn audit(&self) -> AuditCounts {
+        self.audit.clone()
     }
 
     pub(crate) fn record_panic(&self) {
@@ -176,6 +190,30 @@ impl Metrics {
         let mut text = String::new();
         encode(&mut text, &self.registry).expect("writing to a string does not fail");
         text
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct PluginLabels {
+    plugin: &'static str,
+}
+
+/// What became of audit records.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct AuditCounts {
+    written: Counter,
+    lost: Family<PluginLabels, Counter>,
+}
+
+impl AuditCounts {
+    pub(crate) fn written(&self, records: usize) {
+        self.written.inc_by(records as u64);
+    }
+
+    pub(crate) fn lost(&self, records: usize) {
+        self.lost
+            .get_or_create(&PluginLabels { plugin: "log" })
+            .inc_by(records as u64);
     }
 }
 

@@ -1,6 +1,6 @@
 //! A server from its listener to its last answer.
 
-use std::{sync::Arc, time::Duration};
+use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use hotmap_store::{Store, StoreError};
 use jiff::Timestamp;
@@ -13,10 +13,12 @@ use tokio::{
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
+    audit::{Audit, AuditConfig, AuditTarget},
     credentials::Credentials,
     front::{Front, Parts},
     http::connection,
     local_objects::LocalObjects,
+    metrics::Metrics,
     node_access::NodeAccess,
     objects::Objects,
     tls::{Tls, TlsError},
@@ -28,6 +30,8 @@ use crate::{
 const CONNECTIONS_MAX: usize = 10_000;
 /// Answers under way get this long when the server stops.
 const STOP_TIME_MAX: Duration = Duration::from_secs(10);
+/// The last audit records get this long.
+const AUDIT_TIME_MAX: Duration = Duration::from_secs(5);
 /// How often certificates are looked at.
 const RENEWAL_INTERVAL: Duration = Duration::from_secs(60 * 60);
 /// Accepting fails when descriptors run out: others may become free in that time.
@@ -45,6 +49,8 @@ pub struct ServerConfig {
     pub credentials: Credentials,
     /// Reaches the pods' logs and processes; `None`: logs and exec are refused with a sentence.
     pub node: Option<Arc<dyn NodeAccess>>,
+    /// What is recorded of requests; `None`: nothing.
+    pub audit: Option<AuditConfig>,
     /// Given its objects once everything is loaded and `/readyz` is good.
     pub ready: Option<oneshot::Sender<LocalObjects>>,
 }
@@ -61,6 +67,14 @@ pub enum ServeError {
     /// The listener has no address.
     #[error("the listener does not work")]
     Listener(#[source] std::io::Error),
+    /// The audit log cannot be opened.
+    #[error("the audit log{} cannot be opened", .path.as_ref().map(|path| format!(" {}", path.display())).unwrap_or_default())]
+    AuditLog {
+        /// Its file; `None` is standard output.
+        path: Option<PathBuf>,
+        /// Why.
+        source: std::io::Error,
+    },
 }
 
 /// Serves until `shutdown`, then lets answers under way finish: watches end at once and cleanly, the rest has ten
@@ -79,6 +93,7 @@ pub async fn run(
         version,
         credentials,
         node,
+        audit,
         ready,
     } = config;
     let address = listener.local_addr().map_err(ServeError::Listener)?;
@@ -86,6 +101,8 @@ pub async fn run(
     let stopping = CancellationToken::new();
     let tasks = TaskTracker::new();
     let objects = Objects::start(store.clone()).await?;
+    let metrics = Metrics::new();
+    let audit = audit.map(|config| start_audit(config, &metrics)).transpose()?;
     let mut is_begun = begin(&objects).await;
     let front = Arc::new(Front::new(Parts {
         version,
@@ -94,6 +111,8 @@ pub async fn run(
         tokens: Arc::new(Tokens::new(credentials.token_keys().clone(), objects.clone())),
         objects: objects.clone(),
         node,
+        metrics,
+        audit: audit.clone(),
         stopping: stopping.clone(),
         tasks: tasks.clone(),
     }));
@@ -127,7 +146,22 @@ pub async fn run(
     }
     drop(listener);
     stop(stopping, tasks, connections).await;
+    if let Some(audit) = audit {
+        // A thread that panics has said so.
+        let _ = tokio::task::spawn_blocking(move || audit.flush(AUDIT_TIME_MAX)).await;
+    }
     Ok(())
+}
+
+fn start_audit(config: AuditConfig, metrics: &Metrics) -> Result<Arc<Audit>, ServeError> {
+    let started = Audit::start(&config, metrics);
+    started.map(Arc::new).map_err(|source| ServeError::AuditLog {
+        path: match config.target {
+            AuditTarget::StandardOutput => None,
+            AuditTarget::File { path, .. } => Some(path),
+        },
+        source,
+    })
 }
 
 /// Creates what every cluster begins with. A store that takes no writes now, its disk full, still serves reads.

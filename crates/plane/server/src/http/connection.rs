@@ -1,6 +1,6 @@
 //! One TCP connection: handshake, protocol, limits, and its end.
 
-use std::{convert::Infallible, pin::pin, sync::Arc, time::Duration};
+use std::{convert::Infallible, net::SocketAddr, pin::pin, sync::Arc, time::Duration};
 
 use hyper::{
     Request,
@@ -48,6 +48,7 @@ pub(crate) async fn serve(
         tracing::debug!(%error, "the peer left before its options were set");
         return;
     }
+    let source = stream.peer_addr().ok();
     let handshake = Box::pin(TlsAcceptor::from(tls.config.clone()).accept(stream));
     let stream = match tokio::time::timeout(HANDSHAKE_TIMEOUT, handshake).await {
         Ok(Ok(stream)) => stream,
@@ -58,9 +59,9 @@ pub(crate) async fn serve(
     let (_, session) = stream.get_ref();
     let peer = Arc::new(Peer::new(session.peer_certificates(), &tls));
     let ended = if session.alpn_protocol() == Some(b"h2") {
-        Box::pin(serve_http2(stream, front, peer, tasks, stopping)).await
+        Box::pin(serve_http2(stream, front, peer, source, tasks, stopping)).await
     } else {
-        serve_http1(stream, front, peer, stopping).await
+        serve_http1(stream, front, peer, source, stopping).await
     };
     if let Err(error) = ended {
         tracing::debug!(%error, "connection ended early");
@@ -71,9 +72,10 @@ async fn serve_http1(
     stream: TlsStream<TcpStream>,
     front: Arc<Front>,
     peer: Arc<Peer>,
+    source: Option<SocketAddr>,
     stopping: CancellationToken,
 ) -> Result<(), hyper::Error> {
-    let service = service_fn(move |request| answer(front.clone(), peer.clone(), request));
+    let service = service_fn(move |request| answer(front.clone(), peer.clone(), source, request));
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEADER_TIME_MAX)
@@ -92,10 +94,11 @@ async fn serve_http2(
     stream: TlsStream<TcpStream>,
     front: Arc<Front>,
     peer: Arc<Peer>,
+    source: Option<SocketAddr>,
     tasks: TaskTracker,
     stopping: CancellationToken,
 ) -> Result<(), hyper::Error> {
-    let service = service_fn(move |request| answer(front.clone(), peer.clone(), request));
+    let service = service_fn(move |request| answer(front.clone(), peer.clone(), source, request));
     let connection = http2::Builder::new(Tracked(tasks))
         .timer(TokioTimer::new())
         .keep_alive_interval(PING_INTERVAL)
@@ -115,10 +118,11 @@ async fn serve_http2(
 async fn answer(
     front: Arc<Front>,
     peer: Arc<Peer>,
+    source: Option<SocketAddr>,
     request: Request<Incoming>,
 ) -> Result<hyper::Response<super::response::ResponseBody>, Infallible> {
     // On the heap, so that a connection whose watch is open or that is idle does not hold the space of a whole request.
-    Ok(Box::pin(front.answer(&peer, request)).await)
+    Ok(Box::pin(front.answer(&peer, source, request)).await)
 }
 
 fn set_options(stream: &TcpStream) -> rustix::io::Result<()> {

@@ -28,6 +28,7 @@ use super::{
 };
 use crate::{
     answer::{Answer, Body},
+    audit::Record,
     metrics::Counted,
     request::Query,
     uuid,
@@ -91,6 +92,8 @@ pub(crate) struct ResponseBody {
     content: Content,
     /// Keeps the count of open streams.
     _counted: Option<Counted>,
+    /// Writes its last line when the body ends.
+    _audited: Option<Record>,
 }
 
 enum Content {
@@ -103,7 +106,14 @@ impl ResponseBody {
         Self {
             content: Content::Full(bytes.into()),
             _counted: None,
+            _audited: None,
         }
+    }
+
+    /// Lets the record of the request end with this body.
+    pub(crate) fn audited(mut self, record: Record) -> Self {
+        self._audited = Some(record);
+        self
     }
 
     /// Counts this body as open until it ends or the client leaves.
@@ -171,6 +181,7 @@ pub(crate) async fn of_answer(
             ResponseBody {
                 content: Content::Stream(stream),
                 _counted: None,
+                _audited: None,
             }
         }
     };

@@ -55,6 +55,7 @@ async fn start_with(node: Option<Arc<dyn NodeAccess>>) -> TestServer {
         version: "0.1.0".to_owned(),
         credentials: credentials.clone(),
         node,
+        audit: None,
         ready: Some(ready),
     };
     let shutdown = async move {
