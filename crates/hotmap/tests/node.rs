@@ -45,6 +45,8 @@ mod logs;
 mod nginx;
 #[path = "node/probes.rs"]
 mod probes;
+#[path = "node/real_shapes.rs"]
+mod real_shapes;
 #[path = "node/rolling.rs"]
 mod rolling;
 #[path = "node/security.rs"]

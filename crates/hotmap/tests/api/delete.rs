@@ -22,7 +22,7 @@ each_kubectl! {
     fn every_cascade_ends(kubectl) {
         for cascade in ["background", "orphan", "foreground"] {
             kubectl.ok(&format!("create configmap {cascade}"));
-            let said = kubectl.run(&format!("delete cm {cascade} --cascade={cascade} --timeout=60s")).ended(0);
+            let said = kubectl.run(&format!("delete cm {cascade} --cascade={cascade} --timeout=120s")).ended(0);
             assert_eq!(said, "", "{cascade}");
             assert_eq!(kubectl.ok("get cm -o name"), "", "{cascade}");
         }
@@ -34,7 +34,7 @@ each_kubectl! {
         kubectl.ok("create secret generic b -n team");
         kubectl.ok("create serviceaccount c -n team");
         kubectl.feed("apply -n team -f -", crate::read::POD).ok();
-        has(&kubectl.ok("delete namespace team --timeout=60s"), &["namespace \"team\" deleted"]);
+        has(&kubectl.ok("delete namespace team --timeout=120s"), &["namespace \"team\" deleted"]);
         has(&kubectl.run("get ns team").refused(), &[r#"namespaces "team" not found"#]);
         assert_eq!(kubectl.ok("get cm,secret,pod -A -o jsonpath={.items[?(@.metadata.namespace==\"team\")].metadata.name}"), "");
         // The name is free again, and empty.
@@ -51,9 +51,9 @@ each_kubectl! {
         assert_eq!(kubectl.field("ns/team", ".status.phase"), "Terminating");
         has(&kubectl.run("create configmap late -n team").refused(),
             &[r#"configmaps "late" is forbidden: unable to create new content in namespace team because it is being terminated"#]);
-        kubectl.ok("wait cm/held -n team --for=jsonpath={.metadata.deletionTimestamp} --timeout=60s");
+        kubectl.ok("wait cm/held -n team --for=jsonpath={.metadata.deletionTimestamp} --timeout=120s");
         kubectl.call(&["patch", "cm", "held", "-n", "team", "--type=merge", "-p", r#"{"metadata":{"finalizers":null}}"#]).ok();
-        kubectl.ok("wait ns/team --for=delete --timeout=60s");
+        kubectl.ok("wait ns/team --for=delete --timeout=120s");
     }
 
     fn a_finalizer_holds_until_it_is_taken_off(kubectl) {
@@ -65,7 +65,7 @@ each_kubectl! {
         let add = r#"{"metadata":{"finalizers":["example.com/hold","example.com/more"]}}"#;
         has(&kubectl.call(&["patch", "cm", "held", "--type=merge", "-p", add]).refused(),
             &["metadata.finalizers: Forbidden: no new finalizers can be added if the object is being deleted"]);
-        let mut waiting = kubectl.start("wait cm/held --for=delete --timeout=60s");
+        let mut waiting = kubectl.start("wait cm/held --for=delete --timeout=120s");
         kubectl.call(&["patch", "cm", "held", "--type=json", "-p", r#"[{"op":"remove","path":"/metadata/finalizers"}]"#]).ok();
         assert_eq!(waiting.wait(), 0);
         has(&kubectl.run("get cm held").refused(), &["not found"]);

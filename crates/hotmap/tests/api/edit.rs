@@ -75,7 +75,7 @@ each_kubectl! {
         let status = r#"{"status":{"phase":"Running","conditions":[{"type":"Ready","status":"True"}]}}"#;
         kubectl.call(&["patch", "pod", "idle", "--subresource=status", "-p", status]).ok();
         assert_eq!(kubectl.field("pod/idle", ".status.phase"), "Running");
-        has(&kubectl.ok("wait pod/idle --for=condition=Ready --timeout=60s"), &["pod/idle condition met"]);
+        has(&kubectl.ok("wait pod/idle --for=condition=Ready --timeout=120s"), &["pod/idle condition met"]);
     }
 
     fn replace_swaps_the_object_and_minds_its_version(kubectl) {

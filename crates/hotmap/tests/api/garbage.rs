@@ -47,8 +47,8 @@ each_kubectl! {
         create(kubectl, "stranger", &[], "");
         create(kubectl, "shared", &["root", "stranger"], "");
         kubectl.ok("delete cm root");
-        kubectl.ok("wait cm/branch cm/leaf --for=delete --timeout=60s");
-        kubectl.ok("wait cm/shared --for=jsonpath={.metadata.ownerReferences[0].name}=stranger --timeout=60s");
+        kubectl.ok("wait cm/branch cm/leaf --for=delete --timeout=120s");
+        kubectl.ok("wait cm/shared --for=jsonpath={.metadata.ownerReferences[0].name}=stranger --timeout=120s");
         assert_eq!(config_maps(kubectl), "shared stranger");
     }
 
@@ -57,9 +57,9 @@ each_kubectl! {
         create(kubectl, "held", &["!root"], "example.com/hold");
         create(kubectl, "free", &["root"], "");
         create(kubectl, "under", &["!held"], "");
-        let mut deleting = kubectl.start("delete cm root --cascade=foreground --timeout=60s");
+        let mut deleting = kubectl.start("delete cm root --cascade=foreground --timeout=120s");
         // Those below go, as far as they can; the owner waits.
-        kubectl.ok("wait cm/free cm/under --for=delete --timeout=60s");
+        kubectl.ok("wait cm/free cm/under --for=delete --timeout=120s");
         assert_eq!(kubectl.field("cm/root", ".metadata.finalizers"), r#"["foregroundDeletion"]"#);
         assert_ne!(kubectl.field("cm/held", ".metadata.deletionTimestamp"), "");
         drop_finalizers(kubectl, "cm/held");
@@ -70,18 +70,18 @@ each_kubectl! {
     fn in_the_foreground_nobody_waits_for_who_does_not_block(kubectl) {
         create(kubectl, "root", &[], "");
         create(kubectl, "held", &["root"], "example.com/hold");
-        kubectl.ok("delete cm root --cascade=foreground --timeout=60s");
+        kubectl.ok("delete cm root --cascade=foreground --timeout=120s");
         assert_eq!(config_maps(kubectl), "held");
         assert_ne!(kubectl.field("cm/held", ".metadata.deletionTimestamp"), "");
         drop_finalizers(kubectl, "cm/held");
-        kubectl.ok("wait cm/held --for=delete --timeout=60s");
+        kubectl.ok("wait cm/held --for=delete --timeout=120s");
     }
 
     fn orphans_stay_without_their_owner(kubectl) {
         create(kubectl, "root", &[], "");
         create(kubectl, "one", &["root"], "");
         create(kubectl, "two", &["!root"], "");
-        kubectl.ok("delete cm root --cascade=orphan --timeout=60s");
+        kubectl.ok("delete cm root --cascade=orphan --timeout=120s");
         assert_eq!(config_maps(kubectl), "one two");
         for name in ["one", "two"] {
             assert_eq!(kubectl.field(&format!("cm/{name}"), ".metadata.ownerReferences"), "", "{name}");
@@ -93,8 +93,8 @@ each_kubectl! {
         create(kubectl, "b", &["!a"], "");
         create(kubectl, "c", &["!b"], "");
         create(kubectl, "a", &["!c"], "");
-        kubectl.ok("delete cm a --cascade=foreground --timeout=60s");
-        kubectl.ok("wait cm/b cm/c --for=delete --timeout=60s");
+        kubectl.ok("delete cm a --cascade=foreground --timeout=120s");
+        kubectl.ok("wait cm/b cm/c --for=delete --timeout=120s");
         assert_eq!(config_maps(kubectl), "");
     }
 
@@ -107,13 +107,13 @@ each_kubectl! {
         ] {
             let manifest = format!("{{apiVersion: v1, kind: ConfigMap, metadata: {{name: {name}, ownerReferences: [{owner}]}}}}");
             kubectl.feed("create -f -", manifest).ok();
-            kubectl.ok(&format!("wait cm/{name} --for=delete --timeout=60s"));
+            kubectl.ok(&format!("wait cm/{name} --for=delete --timeout=120s"));
         }
         // What kind it is nobody knows: better to keep too much.
         kubectl.apply("{apiVersion: v1, kind: ConfigMap, metadata: {name: keeper, ownerReferences: [{apiVersion: example.com/v1, kind: Pizza, name: p, uid: 33333333-3333-4333-8333-333333333333}]}}");
         create(kubectl, "probe", &["other"], "");
         kubectl.ok("delete cm other");
-        kubectl.ok("wait cm/probe --for=delete --timeout=60s");
+        kubectl.ok("wait cm/probe --for=delete --timeout=120s");
         assert_eq!(config_maps(kubectl), "keeper");
     }
 
@@ -125,7 +125,7 @@ each_kubectl! {
         // An object of the cluster cannot belong to one of a namespace either; it stays.
         kubectl.apply(&format!("{{apiVersion: v1, kind: Namespace, metadata: {{name: odd, ownerReferences: [{owner}]}}}}"));
         kubectl.apply(&format!("{{apiVersion: v1, kind: ConfigMap, metadata: {{name: stray, ownerReferences: [{owner}]}}}}"));
-        kubectl.ok("wait cm/stray --for=delete --timeout=60s");
+        kubectl.ok("wait cm/stray --for=delete --timeout=120s");
         let mut events = kubectl.start("get events --watch --no-headers --field-selector reason=OwnerRefInvalidNamespace,involvedObject.name=stray");
         let said = events.line_with("OwnerRefInvalidNamespace");
         has(&said, &["Warning", "configmap/stray", "name: owner", &uid, r#"does not exist in namespace "default""#]);
@@ -139,8 +139,8 @@ each_kubectl! {
         let uid = kubectl.field("ns/owner", ".metadata.uid");
         let owner = format!("{{apiVersion: v1, kind: Namespace, name: owner, uid: {uid}, blockOwnerDeletion: true}}");
         kubectl.apply(&format!("{{apiVersion: v1, kind: Secret, metadata: {{name: owned, ownerReferences: [{owner}]}}}}"));
-        kubectl.ok("delete ns owner --cascade=foreground --timeout=60s");
-        kubectl.ok("wait secret/owned --for=delete --timeout=60s");
+        kubectl.ok("delete ns owner --cascade=foreground --timeout=120s");
+        kubectl.ok("wait secret/owned --for=delete --timeout=120s");
     }
 }
 
@@ -151,7 +151,7 @@ each_kubectl! {
         kubectl.apply("{apiVersion: v1, kind: Secret, metadata: {name: held, namespace: team, finalizers: [example.com/hold]}}");
         kubectl.ok("create configmap free -n team");
         kubectl.ok("delete ns team --wait=false");
-        kubectl.ok("wait ns/team --for=condition=NamespaceFinalizersRemaining --timeout=60s");
+        kubectl.ok("wait ns/team --for=condition=NamespaceFinalizersRemaining --timeout=120s");
         let said = kubectl.ok("get ns team -o yaml");
         has(&said, &[
             "phase: Terminating",
@@ -169,17 +169,17 @@ each_kubectl! {
         let mut watching = kubectl.start("get ns team --watch -o jsonpath={.status.conditions[3].message}{'\\n'}");
         has(&watching.line_with("secrets. has 1 resource instances"), &["Some resources are remaining: "]);
         kubectl.call(&["patch", "secret", "held", "-n", "team", "--type=merge", "-p", r#"{"metadata":{"finalizers":null}}"#]).ok();
-        kubectl.ok("wait ns/team --for=delete --timeout=60s");
+        kubectl.ok("wait ns/team --for=delete --timeout=120s");
     }
 
     fn a_namespace_with_a_finalizer_of_its_own_says_that_its_content_is_gone(kubectl) {
         kubectl.apply("{apiVersion: v1, kind: Namespace, metadata: {name: team, finalizers: [example.com/hold]}}");
         kubectl.ok("create configmap a -n team");
         kubectl.ok("delete ns team --wait=false");
-        kubectl.ok("wait ns/team --for=jsonpath={.status.conditions[3].reason}=ContentRemoved --timeout=60s");
-        kubectl.ok("wait cm/a -n team --for=delete --timeout=60s");
+        kubectl.ok("wait ns/team --for=jsonpath={.status.conditions[3].reason}=ContentRemoved --timeout=120s");
+        kubectl.ok("wait cm/a -n team --for=delete --timeout=120s");
         kubectl.call(&["patch", "ns", "team", "--type=merge", "-p", r#"{"metadata":{"finalizers":null}}"#]).ok();
-        kubectl.ok("wait ns/team --for=delete --timeout=60s");
+        kubectl.ok("wait ns/team --for=delete --timeout=120s");
     }
 }
 
@@ -195,6 +195,6 @@ fn a_crash_in_the_middle_loses_no_garbage() {
     }
     kubectl.ok("delete cm root --cascade=foreground --wait=false");
     kubectl.server.crash_and_restart();
-    kubectl.ok("wait cm/root --for=delete --timeout=60s");
+    kubectl.ok("wait cm/root --for=delete --timeout=120s");
     assert_eq!(config_maps(&kubectl), "");
 }

@@ -42,14 +42,14 @@ each_kubectl! {
 
     fn wait_returns_when_it_is_so(kubectl) {
         kubectl.ok("create configmap here --from-literal=state=new");
-        has(&kubectl.ok("wait cm/here --for=jsonpath={.data.state}=new --timeout=60s"), &["configmap/here condition met"]);
-        let mut changed = kubectl.start("wait cm/here --for=jsonpath={.data.state}=done --timeout=60s");
+        has(&kubectl.ok("wait cm/here --for=jsonpath={.data.state}=new --timeout=120s"), &["configmap/here condition met"]);
+        let mut changed = kubectl.start("wait cm/here --for=jsonpath={.data.state}=done --timeout=120s");
         kubectl.call(&["patch", "cm", "here", "-p", r#"{"data":{"state":"done"}}"#]).ok();
         assert_eq!(changed.wait(), 0);
-        let mut gone = kubectl.start("wait cm/here --for=delete --timeout=60s");
+        let mut gone = kubectl.start("wait cm/here --for=delete --timeout=120s");
         kubectl.ok("delete cm here");
         assert_eq!(gone.wait(), 0);
-        let mut made = kubectl.start("wait cm/later --for=create --timeout=60s");
+        let mut made = kubectl.start("wait cm/later --for=create --timeout=120s");
         kubectl.ok("create configmap later");
         assert_eq!(made.wait(), 0);
         has(&kubectl.run("wait cm/later --for=delete --timeout=100ms").refused(), &["timed out waiting for the condition on configmaps/later"]);

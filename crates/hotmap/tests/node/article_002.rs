@@ -74,7 +74,7 @@ const WAITS: &str = r#"jsonpath={.metadata.name} {.status.containerStatuses[0].s
 fn a_rollout_stops_at_the_bad_configuration_and_saves_nobody() {
     let Some(node) = Node::start() else { return };
     node.apply(&example(GOOD));
-    node.ok("rollout status deployment/nginx --timeout=60s");
+    node.ok("rollout status deployment/nginx --timeout=120s");
     let old = node.ok("get pods -l app=nginx -o name");
     let old: Vec<&str> = old.lines().map(|line| line.trim_start_matches("pod/")).collect();
     assert_eq!(old.len(), 3);
@@ -99,9 +99,9 @@ fn a_rollout_stops_at_the_bad_configuration_and_saves_nobody() {
 
     node.sh(old[0], "kill 1");
     broken(old[0]);
-    node.ok("wait deployment/nginx --for=jsonpath={.status.readyReplicas}=2 --timeout=60s");
+    node.ok("wait deployment/nginx --for=jsonpath={.status.readyReplicas}=2 --timeout=120s");
 
     let good = example(GOOD);
     node.apply(good.split_once("\n---").expect("two documents").0);
-    node.ok("rollout status deployment/nginx --timeout=60s");
+    node.ok("rollout status deployment/nginx --timeout=120s");
 }

@@ -10,7 +10,7 @@ use crate::{
 fn set(version: &str, more: Value) -> Value {
     let labels = json!({"app": "log"});
     let mut spec = json!({"selector": {"matchLabels": labels}, "template": {"metadata": {"labels": labels},
-        "spec": {"containers": [idle(json!({"env": [{"name": "VERSION", "value": version}]}))]}}});
+        "spec": {"terminationGracePeriodSeconds": 1, "containers": [idle(json!({"env": [{"name": "VERSION", "value": version}]}))]}}});
     for (field, value) in more.as_object().into_iter().flatten() {
         spec[field] = value.clone();
     }
@@ -18,7 +18,7 @@ fn set(version: &str, more: Value) -> Value {
 }
 
 fn settled(node: &Node) {
-    let status = node.run("rollout status daemonset/log --timeout=60s");
+    let status = node.run("rollout status daemonset/log --timeout=120s");
     if status.code != 0 {
         panic!(
             "{}\n{}\n{}",
@@ -32,7 +32,7 @@ fn settled(node: &Node) {
 /// Waits until a field of the set says this.
 fn field(node: &Node, path: &str, value: &str) {
     let condition = format!("--for=jsonpath={{{path}}}={value}");
-    node.call(&["wait", "daemonset/log", &condition, "--timeout=60s"])
+    node.call(&["wait", "daemonset/log", &condition, "--timeout=120s"])
         .ok();
 }
 
@@ -101,8 +101,8 @@ fn a_daemon_set_rolls_and_rolls_back() {
     let numbers: Vec<_> = rows.filter(|word| word.parse::<u32>().is_ok()).collect();
     assert_eq!(numbers, ["2", "3"], "{history}");
 
-    node.ok("delete daemonset log --timeout=60s");
-    node.ok("wait --for=delete pod -l app=log --timeout=60s");
+    node.ok("delete daemonset log --timeout=120s");
+    node.ok("wait --for=delete pod -l app=log --timeout=120s");
     assert_eq!(node.ok("get controllerrevisions -o name"), "");
 }
 
@@ -132,7 +132,7 @@ fn nodes_decide_by_labels_and_taints_who_runs_a_daemon() {
     field(&node, ".status.numberMisscheduled", "1");
     assert_eq!(pod(&node), second);
     node.ok("taint node node-a k=v:NoExecute");
-    node.ok(&format!("wait --for=delete pod/{second} --timeout=60s"));
+    node.ok(&format!("wait --for=delete pod/{second} --timeout=120s"));
     field(&node, ".status.numberMisscheduled", "0");
     node.ok("taint node node-a k-");
     field(&node, ".status.numberReady", "1");
@@ -188,7 +188,7 @@ fn a_daemon_that_fails_is_replaced() {
             "FailedDaemonPod: Found failed daemon pod default/{first} on node node-a, will try to kill it"
         ),
     );
-    node.ok(&format!("wait --for=delete pod/{first} --timeout=60s"));
+    node.ok(&format!("wait --for=delete pod/{first} --timeout=120s"));
     settled(&node);
     assert_ne!(pod(&node), first);
 }

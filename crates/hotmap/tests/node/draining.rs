@@ -85,7 +85,7 @@ fn a_pod_on_its_way_out_says_how_it_ended() {
         r#"{"metadata": {"finalizers": null}}"#,
     ])
     .ok();
-    node.ok("wait --for=delete pod/good pod/bad --timeout=60s");
+    node.ok("wait --for=delete pod/good pod/bad --timeout=120s");
 }
 
 /// An object of apps/v1 around pods that keep something in an emptyDir.
@@ -105,7 +105,7 @@ fn a_node_is_cordoned_drained_and_taken_into_service_again() {
         workload("Deployment", "web"),
         pod("alone", json!({"containers": [idle(json!({}))]})),
     ]);
-    node.ok("rollout status deployment/web --timeout=60s");
+    node.ok("rollout status deployment/web --timeout=120s");
     node.ready("alone");
     has(&node.ok("cordon node-a"), &["node/node-a cordoned"]);
     has(&node.ok("get node node-a"), &["Ready,SchedulingDisabled"]);
@@ -120,7 +120,7 @@ fn a_node_is_cordoned_drained_and_taken_into_service_again() {
     node.create([pod("late", json!({"containers": [idle(json!({}))]}))]);
     node.wait("late", "condition=PodScheduled=false");
 
-    let why = node.run("drain node-a --timeout=60s").refused();
+    let why = node.run("drain node-a --timeout=120s").refused();
     has(
         &why,
         &[
@@ -128,16 +128,16 @@ fn a_node_is_cordoned_drained_and_taken_into_service_again() {
             "cannot delete Pods that declare no controller (use --force to override): default/alone",
         ],
     );
-    let drained = node.ok("drain node-a --ignore-daemonsets --delete-emptydir-data --force --timeout=60s");
+    let drained = node.ok("drain node-a --ignore-daemonsets --delete-emptydir-data --force --timeout=120s");
     has(&drained, &["pod/alone evicted", "evicted", "node/node-a drained"]);
     let pods = |selector: &str| {
         let shape = r#"jsonpath={range .items[*]}{.status.phase}{"\n"}{end}"#;
         node.call(&["get", "pods", "-l", selector, "-o", shape]).ok()
     };
-    node.ok("wait pod -l app=web --for=condition=PodScheduled=false --timeout=60s");
+    node.ok("wait pod -l app=web --for=condition=PodScheduled=false --timeout=120s");
     assert_eq!(pods("app=web"), "Pending\n");
 
     node.ok("uncordon node-a");
     node.ready("late");
-    node.ok("rollout status deployment/web --timeout=60s");
+    node.ok("rollout status deployment/web --timeout=120s");
 }

@@ -93,7 +93,7 @@ fn the_last_hook_runs_before_the_signal_and_within_the_grace_period() {
     node.ok("delete pod http --wait=false");
     // An answer is an answer, also this one.
     log.line_with("response:404");
-    node.ok("wait --for=delete pod/http pod/sleeping --timeout=60s");
+    node.ok("wait --for=delete pod/http pod/sleeping --timeout=120s");
     let events = node.ok("get events");
     assert_eq!(events.matches("FailedPreStopHook").count(), 1, "{events}");
 }
@@ -116,7 +116,7 @@ fn a_shorter_grace_period_cuts_a_hook_short() {
     log.line_with("hook");
     node.ok("delete pod p --wait=false --grace-period=1");
     log.line_with("asked");
-    node.ok("wait --for=delete pod/p --timeout=60s");
+    node.ok("wait --for=delete pod/p --timeout=120s");
 }
 
 #[test]
@@ -153,5 +153,5 @@ fn a_container_names_its_own_signal() {
     let mut log = node.start("logs -f p");
     node.ok("delete pod p --wait=false");
     log.line_with("quit");
-    node.ok("wait --for=delete pod/p --timeout=60s");
+    node.ok("wait --for=delete pod/p --timeout=120s");
 }

@@ -99,7 +99,7 @@ impl Node {
     #[track_caller]
     pub(crate) fn wait(&self, pod: &str, what: &str) {
         let target = format!("pod/{pod}");
-        let waited = self.call(&["wait", "--timeout=30s", &format!("--for={what}"), &target]);
+        let waited = self.call(&["wait", "--timeout=120s", &format!("--for={what}"), &target]);
         if waited.code != 0 {
             let pods = self.run("get pods -o wide").stdout;
             let events = self.run("get events").stdout;
@@ -177,8 +177,12 @@ impl Node {
     }
 }
 
-/// A pod.
-pub(crate) fn pod(name: &str, spec: Value) -> Value {
+/// A pod that goes within two seconds unless its spec says otherwise: a shell that is asked to stop before it has
+/// set its trap does not hear it.
+pub(crate) fn pod(name: &str, mut spec: Value) -> Value {
+    if let Some(spec) = spec.as_object_mut() {
+        spec.entry("terminationGracePeriodSeconds").or_insert(2.into());
+    }
     json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": spec})
 }
 

@@ -221,7 +221,7 @@ fn no_request_is_lost_while_pods_are_replaced() {
     let client = Client::start(&node, "app=web");
     for number in 0..3 {
         make(format!("new-{number}"), "new");
-        node.ok(&format!("delete pod old-{number} --timeout=60s"));
+        node.ok(&format!("delete pod old-{number} --timeout=120s"));
     }
     let seen = client.stop();
     assert_eq!(seen.failures, [""; 0], "{:?}", seen.answers);
@@ -240,7 +240,7 @@ fn no_request_is_lost_while_a_deployment_rolls() {
             "strategy": {"rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}},
             "template": {"metadata": metadata, "spec": template(version)}}})
     };
-    let rolled = || node.ok("rollout status deployment/web --timeout=60s");
+    let rolled = || node.ok("rollout status deployment/web --timeout=120s");
     node.create([deployment("one")]);
     rolled();
     let client = Client::start(&node, "app=web");
@@ -248,7 +248,7 @@ fn no_request_is_lost_while_a_deployment_rolls() {
         node.create([deployment(version)]);
         rolled();
         node.ok(&format!(
-            "wait --for=delete pod -l version={before} --timeout=60s"
+            "wait --for=delete pod -l version={before} --timeout=120s"
         ));
     }
     let seen = client.stop();

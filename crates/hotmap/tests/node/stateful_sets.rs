@@ -16,7 +16,8 @@ fn set(replicas: u32, version: &str, more: Value) -> [Value; 2] {
         "spec": {"clusterIP": "None", "selector": labels, "ports": [{"port": 80}]}});
     let mut spec = json!({"serviceName": "web", "replicas": replicas, "selector": {"matchLabels": labels},
         "template": {"metadata": {"labels": labels},
-            "spec": {"containers": [idle(json!({"env": [{"name": "VERSION", "value": version}]}))]}}});
+            "spec": {"terminationGracePeriodSeconds": 1,
+                "containers": [idle(json!({"env": [{"name": "VERSION", "value": version}]}))]}}});
     for (field, value) in more.as_object().into_iter().flatten() {
         spec[field] = value.clone();
     }
@@ -30,7 +31,7 @@ fn update(node: &Node, version: &str) {
 }
 
 fn settled(node: &Node) {
-    let status = node.run("rollout status statefulset/web --timeout=60s");
+    let status = node.run("rollout status statefulset/web --timeout=120s");
     if status.code != 0 {
         panic!(
             "{}\n{}\n{}",
@@ -44,7 +45,7 @@ fn settled(node: &Node) {
 /// Waits until a field of the set says this.
 fn field(node: &Node, path: &str, value: &str) {
     let condition = format!("--for=jsonpath={{{path}}}={value}");
-    node.call(&["wait", "statefulset/web", &condition, "--timeout=60s"])
+    node.call(&["wait", "statefulset/web", &condition, "--timeout=120s"])
         .ok();
 }
 
@@ -170,8 +171,8 @@ fn pods_start_stop_and_roll_in_order() {
         "SuccessfulDelete: Delete Pod web-2 in StatefulSet web successful",
     );
 
-    node.ok("delete statefulset web --timeout=60s");
-    node.ok("wait --for=delete pod/web-0 pod/web-1 --timeout=60s");
+    node.ok("delete statefulset web --timeout=120s");
+    node.ok("wait --for=delete pod/web-0 pod/web-1 --timeout=120s");
     assert_eq!(node.ok("get controllerrevisions -o name"), "");
 }
 
@@ -239,16 +240,20 @@ fn a_broken_update_stops_at_its_first_pod_and_needs_a_hand_to_get_back() {
     settled(&node);
     let mut story = Story::start(&node);
     assert_eq!(story.until("+web-1"), "+web-0 +web-1");
-    node.ok("set image statefulset/web main=no-such-program");
+    // Without a command it is the image that says what to run, and this one stands for nothing here.
+    let broken = json!({"spec": {"template": {"spec": {"containers":
+        [{"name": "main", "image": "redis:8", "command": null, "args": null}]}}}});
+    node.call(&["patch", "statefulset/web", "-p", &broken.to_string()])
+        .ok();
     assert_eq!(story.until("!web-1"), "-web-1 !web-1");
-    node.waiting("web-1", "ErrImagePull");
+    node.waiting("web-1", "ErrImageNeverPull");
     field(&node, ".status.readyReplicas", "1");
     assert_eq!(node.sh("web-0", "echo $VERSION"), "1");
 
     // As upstream: putting the template back is not enough.
     node.ok("rollout undo statefulset/web");
     field(&node, ".status.observedGeneration", "3");
-    node.waiting("web-1", "ErrImagePull");
+    node.waiting("web-1", "ErrImageNeverPull");
     node.ok("delete pod web-1");
     settled(&node);
     assert_eq!(versions(&node), "web-0=1 web-1=1");

@@ -87,7 +87,7 @@ fn a_node_that_starts_anew_asks_anew_and_a_token_ends_with_its_pod() {
         assert!(bearer(&node, token).is_ok(), "both are of the same pod");
     }
     assert_eq!(node.process("p"), process, "nothing was restarted");
-    node.ok("delete pod p --timeout=60s");
+    node.ok("delete pod p --timeout=120s");
     for token in [&first, &second] {
         assert_eq!(bearer(&node, token), Err(401));
     }
