@@ -25,6 +25,8 @@ mod broken_config;
 mod crash;
 #[path = "node/daemon_sets.rs"]
 mod daemon_sets;
+#[path = "node/deployments.rs"]
+mod deployments;
 #[path = "node/down.rs"]
 mod down;
 #[path = "node/draining.rs"]

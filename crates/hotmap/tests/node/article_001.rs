@@ -4,7 +4,7 @@ use std::{fs, path::Path};
 
 use serde_json::Value;
 
-use crate::{has, host::Node};
+use crate::{deployments::answers, has, host::Node};
 
 /// What `kubectl edit` is given for an editor.
 const INFO_TO_DEBUG: &str = r#"sed -i s/INFO/DEBUG/ "$1""#;
@@ -15,23 +15,54 @@ pub(crate) fn example(path: &str) -> String {
 }
 
 #[test]
-fn an_edit_reaches_the_volume_and_neither_environment_nor_subpath() {
+fn an_edit_reaches_the_volume_and_a_new_pod_the_environment_and_the_subpath() {
     let Some(node) = Node::start() else { return };
     node.apply(&example("article-001/my-nginx.yaml"));
-    node.ready("my-nginx");
-    let level = || {
-        let seen = "env | grep log_level; cat /etc/config/log_level; echo; cat /etc/config-subpath/log_level";
-        node.sh("my-nginx", seen)
+    let rolled_out = || node.ok("rollout status deployment my-nginx --timeout=60s");
+    rolled_out();
+    let pod = || {
+        let names = node.ok("get pods -l run=my-nginx --field-selector status.phase=Running -o=name");
+        let name = names
+            .lines()
+            .next()
+            .expect("a pod")
+            .trim_start_matches("pod/")
+            .to_owned();
+        node.ok(&format!("wait --for=condition=Ready --timeout=60s pod/{name}"));
+        name
     };
-    assert_eq!(level(), "log_level=INFO\nINFO\nINFO");
-    let process = node.process("my-nginx");
+    let level = |pod: &str| {
+        let seen = "env | grep log_level; cat /etc/config/log_level; echo; cat /etc/config-subpath/log_level";
+        node.sh(pod, seen)
+    };
+    let first = pod();
+    assert_eq!(level(&first), "log_level=INFO\nINFO\nINFO");
+    let process = node.process(&first);
 
     for name in ["env-config", "special-config"] {
         node.edit(&format!("configmap {name}"), INFO_TO_DEBUG).ok();
     }
-    node.until_file("my-nginx", "/etc/config/log_level", "DEBUG");
-    assert_eq!(level(), "log_level=INFO\nDEBUG\nINFO");
-    assert_eq!(node.process("my-nginx"), process, "nothing was restarted");
+    node.until_file(&first, "/etc/config/log_level", "DEBUG");
+    assert_eq!(level(&first), "log_level=INFO\nDEBUG\nINFO");
+    assert_eq!(node.process(&first), process, "nothing was restarted");
+
+    // As the article ends: an annotation of the template makes new pods.
+    let patch = r#"{"spec": {"template": {"metadata": {"annotations": {"version/config": "20180411" }}}}}"#;
+    node.call(&["patch", "deployment", "my-nginx", "--patch", patch])
+        .ok();
+    rolled_out();
+    node.ok(&format!("wait --for=delete --timeout=60s pod/{first}"));
+    let second = pod();
+    assert_eq!(level(&second), "log_level=DEBUG\nDEBUG\nDEBUG");
+    let address = node.field(&format!("pod/{second}"), ".status.podIP");
+    // The article's pods are ready once they run, a little before nginx listens.
+    node.exec(
+        &second,
+        "until busybox nc -w 5 127.0.0.1 80 < /dev/null; do :; done",
+    )
+    .ok();
+    answers(&address);
+    has(&node.ok("rollout history deployment my-nginx"), &["\n1 ", "\n2 "]);
 }
 
 #[test]
