@@ -183,10 +183,18 @@ async fn refresh(client: &Client, machine: &Machine, is_due: bool) -> Result<boo
         }
         Err(error) => return Err(error),
     };
+    let held: Value = held.parse()?;
+    // While no lease was renewed the API may have given the node up: it is to hear at once that this was too early.
+    let is_due = is_due || !is_ready(&held);
     if is_due {
-        tell_status(client, machine, &held.parse()?).await?;
+        tell_status(client, machine, &held).await?;
     }
     Ok(is_due)
+}
+
+fn is_ready(node: &Value) -> bool {
+    let mut conditions = node["status"]["conditions"].as_array().into_iter().flatten();
+    conditions.any(|one| one["type"] == "Ready" && one["status"] == "True")
 }
 
 async fn tell_status(client: &Client, machine: &Machine, held: &Value) -> Result<(), ClientError> {

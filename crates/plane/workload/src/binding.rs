@@ -10,7 +10,7 @@
 mod occupancy;
 mod placement;
 
-pub(crate) use placement::{repelling_taints, selects, tolerates};
+pub(crate) use placement::{matches_taint, repelling_taints, selects, tolerates};
 
 use std::sync::Arc;
 

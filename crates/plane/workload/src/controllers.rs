@@ -12,7 +12,7 @@ use crate::{
     events::Events,
     finished_ttl, garbage,
     informers::{Collections, Informers},
-    job, namespace_lifecycle, replica_set, stateful_set,
+    job, namespace_lifecycle, node_lifecycle, pod_garbage, replica_set, stateful_set, taint_eviction,
 };
 
 /// First and longest pause between two attempts at the same thing.
@@ -57,6 +57,9 @@ pub async fn run(
     cron_job::start(&context, &mut tasks);
     finished_ttl::start(&context, &mut tasks);
     garbage::start(&context, &collections, &mut tasks);
+    node_lifecycle::start(&context, &mut tasks);
+    taint_eviction::start(&context, &mut tasks);
+    pod_garbage::start(&context, &mut tasks);
     deployment::start(&context, &mut tasks);
     replica_set::start(&context, &mut tasks);
     job::start(&context, &mut tasks);

@@ -8,7 +8,8 @@ use tokio::task::JoinSet;
 use crate::{
     informer::Informer,
     view::{
-        ControllerRevision, CronJob, DaemonSet, Deployment, Job, Node, Pod, ReplicaSet, StatefulSet, View,
+        ControllerRevision, CronJob, DaemonSet, Deployment, Job, Lease, Node, Pod, ReplicaSet, StatefulSet,
+        View,
     },
 };
 
@@ -63,6 +64,7 @@ informers! {
     cron_jobs: CronJob,
     deployments: Deployment,
     jobs: Job,
+    leases: Lease,
     nodes: Node,
     pods: Pod,
     replica_sets: ReplicaSet,

@@ -13,6 +13,7 @@
 //! - stateful set: pods with a name of their own each, started, stopped and updated in order
 //! - daemon set: a pod on every node that takes it
 //! - job: pods run until enough of them have succeeded; cron job: Jobs start by the clock; finished TTL: they go in time
+//! - node lifecycle, taint eviction, pod garbage: a silent node is told of, tainted, and loses its pods
 //! - namespace lifecycle: a deleted namespace is emptied, awaited and finalized
 //!
 //! All work from what is, never from which event came: started anew, they carry on where they were. They speak to the
@@ -36,11 +37,14 @@ mod informer;
 mod informers;
 mod job;
 mod namespace_lifecycle;
+mod node_lifecycle;
+mod pod_garbage;
 mod pod_template;
 mod queue;
 mod replica_set;
 mod revision;
 mod stateful_set;
+mod taint_eviction;
 mod view;
 
 pub use controllers::{ControllerError, run};

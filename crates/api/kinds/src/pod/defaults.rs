@@ -11,6 +11,7 @@ use crate::fields::{Fields, list_mut, map_mut, set_absent, set_default};
 const FILE_MODE: i64 = 0o644;
 const TOKEN_SECONDS: i64 = 60 * 60;
 const GRACE_SECONDS: i64 = 30;
+const SILENT_NODE_SECONDS: i64 = 300;
 
 /// Members that a volume source fills in when they are absent or empty.
 const SOURCE_DEFAULTS: [(&str, &str, Filler); 12] = [
@@ -50,6 +51,26 @@ pub(super) fn fill_in(object: &mut Map<String, Value>) {
         }
     }
     set_absent(spec, "enableServiceLinks", true.into());
+    outlive_a_silent_node(spec);
+}
+
+/// A pod stays this long on a node that is not ready or cannot be reached, unless it says otherwise.
+///
+/// Source: `plugin/pkg/admission/defaulttolerationseconds`, Kubernetes 1.36.
+fn outlive_a_silent_node(spec: &mut Map<String, Value>) {
+    for key in ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"] {
+        let says = |toleration: &Value| {
+            let text = |field: &str| toleration.get(field).and_then(Value::as_str).unwrap_or_default();
+            ["", key].contains(&text("key")) && ["", "NoExecute"].contains(&text("effect"))
+        };
+        if !spec.list("tolerations").iter().any(says) {
+            let mut tolerations = spec.list("tolerations").to_vec();
+            tolerations.push(json!({
+                "key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": SILENT_NODE_SECONDS,
+            }));
+            spec.insert("tolerations".to_owned(), tolerations.into());
+        }
+    }
 }
 
 /// Fills in what pods and pod templates have in common.
@@ -246,6 +267,30 @@ mod tests {
     use crate::testing::map;
 
     #[test]
+    fn who_says_how_long_it_outlives_a_silent_node_is_believed() {
+        for (said, added) in [
+            (json!([]), 2),
+            (json!([{"operator": "Exists"}]), 0),
+            (json!([{"operator": "Exists", "effect": "NoSchedule"}]), 2),
+            (
+                json!([{"key": "node.kubernetes.io/not-ready", "operator": "Exists", "effect": "NoExecute"}]),
+                1,
+            ),
+            (
+                json!([{"key": "node.kubernetes.io/unreachable", "operator": "Exists"}]),
+                1,
+            ),
+            (json!([{"key": "x", "operator": "Exists"}]), 2),
+        ] {
+            let before = said.as_array().map_or(0, Vec::len);
+            let mut spec = map(json!({"tolerations": said}));
+            outlive_a_silent_node(&mut spec);
+            outlive_a_silent_node(&mut spec);
+            assert_eq!(spec.list("tolerations").len() - before, added, "{said}");
+        }
+    }
+
+    #[test]
     fn a_bare_pod_gets_its_defaults() {
         let mut pod = map(json!({"spec": {
             "containers": [{"name": "c", "image": "nginx", "ports": [{"containerPort": 80}],
@@ -271,7 +316,10 @@ mod tests {
                     {"name": "p", "projected": {"defaultMode": 420, "sources": [{"downwardAPI": {"items": [{"path": "n",
                         "fieldRef": {"apiVersion": "v1", "fieldPath": "metadata.name"}}]}}]}}],
                 "dnsPolicy": "ClusterFirst", "restartPolicy": "Always", "securityContext": {},
-                "schedulerName": "default-scheduler", "terminationGracePeriodSeconds": 30, "enableServiceLinks": true}})
+                "schedulerName": "default-scheduler", "tolerations": [
+                {"key": "node.kubernetes.io/not-ready", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300},
+                {"key": "node.kubernetes.io/unreachable", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300},
+            ], "terminationGracePeriodSeconds": 30, "enableServiceLinks": true}})
         );
     }
 

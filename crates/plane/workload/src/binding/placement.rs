@@ -99,7 +99,7 @@ pub(crate) fn tolerates(pod: &Pod, taint: &Taint) -> bool {
 }
 
 /// Source: `staging/src/k8s.io/api/core/v1/toleration.go`.
-fn matches_taint(toleration: &Toleration, taint: &Taint) -> bool {
+pub(crate) fn matches_taint(toleration: &Toleration, taint: &Taint) -> bool {
     if !toleration.effect.is_empty() && toleration.effect != taint.effect {
         return false;
     }

@@ -57,6 +57,13 @@ impl Node {
             .any(|condition| condition.kind == "Ready" && condition.status == "True")
     }
 
+    /// The status of its Ready condition; nothing if it has never said how it is.
+    pub(crate) fn ready(&self) -> Option<&str> {
+        let mut conditions = self.status.conditions.iter();
+        let ready = conditions.find(|condition| condition.kind == "Ready")?;
+        Some(&ready.status)
+    }
+
     /// Whether both take the same pods: heartbeats, annotations and versions apart.
     pub(crate) fn takes_the_same_pods(&self, other: &Self) -> bool {
         self.metadata.labels == other.metadata.labels
