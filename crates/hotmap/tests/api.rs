@@ -55,6 +55,8 @@ mod garbage;
 mod history;
 #[path = "api/limits.rs"]
 mod limits;
+#[path = "api/node_life.rs"]
+mod node_life;
 #[path = "api/python.rs"]
 mod python;
 #[path = "api/rbac.rs"]

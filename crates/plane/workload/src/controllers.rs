@@ -8,7 +8,7 @@ use tokio::task::{JoinError, JoinSet};
 use crate::{
     binding,
     context::{Context, SystemClock},
-    cron_job, daemon_set, deployment,
+    cron_job, daemon_set, deployment, disruption,
     events::Events,
     finished_ttl, garbage,
     informers::{Collections, Informers},
@@ -61,6 +61,7 @@ pub async fn run(
     taint_eviction::start(&context, &mut tasks);
     pod_garbage::start(&context, &mut tasks);
     deployment::start(&context, &mut tasks);
+    disruption::start(&context, &mut tasks);
     replica_set::start(&context, &mut tasks);
     job::start(&context, &mut tasks);
     daemon_set::start(&context, &mut tasks);

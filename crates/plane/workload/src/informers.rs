@@ -8,8 +8,8 @@ use tokio::task::JoinSet;
 use crate::{
     informer::Informer,
     view::{
-        ControllerRevision, CronJob, DaemonSet, Deployment, Job, Lease, Node, Pod, ReplicaSet, StatefulSet,
-        View,
+        ControllerRevision, CronJob, DaemonSet, Deployment, Job, Lease, Node, Pod, PodDisruptionBudget,
+        ReplicaSet, StatefulSet, View,
     },
 };
 
@@ -66,6 +66,7 @@ informers! {
     jobs: Job,
     leases: Lease,
     nodes: Node,
+    pod_disruption_budgets: PodDisruptionBudget,
     pods: Pod,
     replica_sets: ReplicaSet,
     stateful_sets: StatefulSet,

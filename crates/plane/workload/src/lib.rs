@@ -13,6 +13,7 @@
 //! - stateful set: pods with a name of their own each, started, stopped and updated in order
 //! - daemon set: a pod on every node that takes it
 //! - job: pods run until enough of them have succeeded; cron job: Jobs start by the clock; finished TTL: they go in time
+//! - disruption: how many pods may be evicted now, per budget
 //! - node lifecycle, taint eviction, pod garbage: a silent node is told of, tainted, and loses its pods
 //! - namespace lifecycle: a deleted namespace is emptied, awaited and finalized
 //!
@@ -30,6 +31,7 @@ mod controllers;
 mod cron_job;
 mod daemon_set;
 mod deployment;
+mod disruption;
 mod events;
 mod finished_ttl;
 mod garbage;

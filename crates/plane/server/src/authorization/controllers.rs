@@ -14,6 +14,7 @@ pub(super) fn allow(wanted: &Attributes) -> bool {
         ("patch", "batch/jobs/status" | "batch/cronjobs/status") => true,
         ("create", "apps/controllerrevisions") => true,
         ("patch", "apps/statefulsets/status" | "apps/daemonsets/status") => true,
+        ("patch", "nodes/status" | "policy/poddisruptionbudgets/status") => true,
         ("update", "namespaces/finalize") | ("update" | "patch", "namespaces/status") => true,
         ("create" | "patch" | "update", "events" | "events.k8s.io/events") => true,
         ("create" | "get" | "update" | "patch", "serviceaccounts") => true,
