@@ -109,6 +109,8 @@ fn a_node_is_cordoned_drained_and_taken_into_service_again() {
     node.ready("alone");
     has(&node.ok("cordon node-a"), &["node/node-a cordoned"]);
     has(&node.ok("get node node-a"), &["Ready,SchedulingDisabled"]);
+    let tainted = r#"--for=jsonpath={.spec.taints[0].key}=node.kubernetes.io/unschedulable"#;
+    node.call(&["wait", "node/node-a", tainted, "--timeout=60s"]).ok();
     has(
         &node.ok("describe node node-a"),
         &[
@@ -140,4 +142,52 @@ fn a_node_is_cordoned_drained_and_taken_into_service_again() {
     node.ok("uncordon node-a");
     node.ready("late");
     node.ok("rollout status deployment/web --timeout=120s");
+}
+
+#[test]
+fn a_budget_lets_one_pod_go_and_holds_up_the_drain_until_it_is_relaxed() {
+    let Some(node) = Node::start() else { return };
+    let mut web = workload("Deployment", "web");
+    web["spec"]["replicas"] = json!(2);
+    let budget = json!({"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": "web"},
+        "spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": "web"}}}});
+    node.create([web, budget]);
+    node.ok("rollout status deployment/web --timeout=60s");
+    node.ok("wait pdb/web --for=jsonpath={.status.disruptionsAllowed}=1 --timeout=60s");
+    node.ok("wait pdb/web --for=condition=DisruptionAllowed --timeout=60s");
+    // What replaces a pod finds no place, so that the budget stays exhausted.
+    node.ok("cordon node-a");
+    let pods = node.ok("get pods -l app=web -o name");
+    let pods: Vec<&str> = pods.lines().collect();
+    let [first, second] = pods[..] else {
+        panic!("two pods run: {pods:?}");
+    };
+    let evict = |pod: &str| {
+        let name = pod.trim_start_matches("pod/");
+        let eviction = json!({"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": name}});
+        let path = format!("/api/v1/namespaces/default/pods/{name}/eviction");
+        node.feed(&format!("create --raw {path} -f -"), eviction.to_string())
+    };
+    has(&evict(first).ok(), &[r#""status":"Success""#]);
+    has(
+        &evict(second).refused(),
+        &["(TooManyRequests): Cannot evict pod as it would violate the pod's disruption budget."],
+    );
+    node.ok(&format!("wait {first} --for=delete --timeout=60s"));
+    node.ok("wait pdb/web --for=condition=DisruptionAllowed=false --timeout=60s");
+
+    // It is refused again and again, however often kubectl asks in its time.
+    let drain = "drain node-a --delete-emptydir-data";
+    has(
+        &node.run(&format!("{drain} --timeout=2s")).refused(),
+        &["global timeout reached: 2s"],
+    );
+    assert_eq!(node.field(second, ".metadata.deletionTimestamp"), "");
+    let relaxed = r#"{"spec": {"minAvailable": 0}}"#;
+    node.call(&["patch", "pdb", "web", "--type=merge", "-p", relaxed])
+        .ok();
+    has(
+        &node.ok(&format!("{drain} --timeout=60s")),
+        &[&format!("{second} evicted"), "node/node-a drained"],
+    );
 }
