@@ -2,6 +2,7 @@
 //!
 //! Rules follow `pkg/registry/core/pod/strategy.go`, Kubernetes 1.36.
 
+mod affinity;
 mod binding;
 mod container;
 mod defaults;
@@ -15,6 +16,7 @@ mod status;
 mod status_update;
 mod stop_signal;
 pub(crate) mod template;
+mod unenforced;
 mod update;
 mod volume;
 mod volume_mount;
@@ -29,7 +31,7 @@ use serde_json::{Map, Value, json};
 use crate::{
     Column, Strategy,
     fields::{Fields, keep, list_mut, map_mut},
-    table,
+    table, workload,
 };
 
 /// The rules of Pods.
@@ -107,8 +109,8 @@ impl Strategy for Pod {
     }
 
     fn warnings(&self, object: &Map<String, Value>, old: Option<&Map<String, Value>>) -> Vec<String> {
-        // Agents write pods far more often than people do.
-        if old.is_some() {
+        // Agents write pods far more often than people do, and controllers make most of them.
+        if old.is_some() || workload::is_controlled(object) {
             return Vec::new();
         }
         warnings::of_pod(object)

@@ -1,12 +1,12 @@
 //! The spec as a whole, in the order in which upstream looks at it.
 //!
 //! Paths and texts follow `ValidatePodSpec` in `pkg/apis/core/validation/validation.go`, Kubernetes 1.36. Not checked:
-//! affinity, topology spread, resource claims, windows options; nothing here acts on them.
+//! resource claims, windows options; nothing here acts on them.
 
 use hotmap_object::{FieldError, names};
 use serde_json::{Map, Value};
 
-use super::{container, environment, security, volume};
+use super::{affinity, container, environment, security, volume};
 use crate::{
     fields::Fields,
     metadata,
@@ -89,12 +89,14 @@ pub(super) fn validate(errors: &mut Errors, spec: &Map<String, Value>, of: Of) {
     one_of(errors, spec, "dnsPolicy", DNS_POLICIES);
     metadata::labels(errors, "spec.nodeSelector", spec.map("nodeSelector"));
     security::pod(errors, spec);
+    affinity::validate(errors, spec);
     dns_config(errors, spec);
     for (at, gate) in spec.list("readinessGates").iter().enumerate() {
         let path = child(&index("spec.readinessGates", at), "conditionType");
         rules::qualified_name(errors, &path, gate.text("conditionType"));
     }
     scheduling_gates(errors, spec.list("schedulingGates"));
+    affinity::topology_spread(errors, spec);
     security::host_users(errors, spec);
     named(errors, spec, "serviceAccountName", rules::subdomain);
     named(errors, spec, "nodeName", rules::subdomain);

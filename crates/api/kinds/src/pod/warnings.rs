@@ -4,6 +4,7 @@
 
 use serde_json::{Map, Value};
 
+use super::unenforced;
 use crate::{
     fields::Fields,
     rules::{child, index, label},
@@ -44,6 +45,7 @@ pub(super) fn of_spec(path: &str, spec: &Map<String, Value>) -> Vec<String> {
             child(path, "terminationGracePeriodSeconds")
         ));
     }
+    warnings.extend(unenforced::of(path, spec));
     warnings
 }
 
