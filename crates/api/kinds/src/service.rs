@@ -28,6 +28,8 @@ const TRAFFIC_DISTRIBUTIONS: &[&str] = &["PreferClose", "PreferSameZone", "Prefe
 const AFFINITY_SECONDS: i64 = 3 * 60 * 60;
 const AFFINITY_SECONDS_MAX: i64 = 24 * 60 * 60;
 
+const UNENFORCED: &str = "spec: stored, but without effect: there is no cluster address and no DNS; pods are reached by their own addresses";
+
 /// The rules of Services.
 pub(crate) struct Service;
 
@@ -96,6 +98,11 @@ impl Strategy for Service {
         primary_ip_stays(&mut errors, new.map("spec"), old.map("spec"));
         errors.extend(self.validate(new));
         errors
+    }
+
+    fn warnings(&self, _object: &Map<String, Value>, old: Option<&Map<String, Value>>) -> Vec<String> {
+        let news = old.is_none().then(|| UNENFORCED.to_owned());
+        news.into_iter().collect()
     }
 
     fn columns(&self) -> &'static [Column] {

@@ -205,7 +205,7 @@ fn change(old: Value, status: Value, changes: Value) -> Vec<String> {
 fn little_of_a_job_may_change() {
     let template = json!({"template": {"spec": {"containers": [{"name": "c", "image": "i:2"}]}}});
     let elsewhere = json!({"template": {"spec": {"nodeSelector": {"disk": "ssd"},
-        "affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": []}}}}}});
+        "affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [{}]}}}}}});
     let suspended = spec(json!({"suspend": true}));
     let fields = |errors: Vec<String>| -> Vec<String> {
         let heads = errors.iter().filter_map(|error| error.split_once(": "));

@@ -16,9 +16,11 @@ const FIELDS: &[(&str, &str)] = &[
     ("imagePullSecrets", "no image is pulled"),
     ("priorityClassName", "pods are not ordered by priority"),
     ("resources", "requests and limits are not enforced"),
+    ("subdomain", "there is no cluster domain"),
 ];
-/// Fields of a container.
-const CONTAINER_FIELDS: &[(&str, &str)] = &[("resources", "requests and limits are not enforced")];
+
+const SECCOMP: &str = "seccomp profiles are not applied";
+const MESSAGES: &str = "termination messages are not read";
 
 /// Warnings about a spec at `path`, one for each field, however many containers have it.
 pub(super) fn of(path: &str, spec: &Map<String, Value>) -> Vec<String> {
@@ -37,33 +39,65 @@ pub(super) fn of(path: &str, spec: &Map<String, Value>) -> Vec<String> {
             say(field, why);
         }
     }
-    if spec.text("dnsPolicy") == "None" {
+    if matches!(spec.text("dnsPolicy"), "None" | "ClusterFirstWithHostNet") {
         say("dnsPolicy", "the host's resolv.conf is used");
     }
     if spec.map("securityContext").has("seccompProfile") {
-        say(
-            "securityContext.seccompProfile",
-            "seccomp profiles are not applied",
-        );
+        say("securityContext.seccompProfile", SECCOMP);
     }
-    for (field, why) in CONTAINER_FIELDS {
-        for list in ["initContainers", "containers"] {
-            let holders = spec
-                .list(list)
-                .iter()
-                .enumerate()
-                .filter(|(_, one)| one.has(field));
-            let holders: Vec<usize> = holders.map(|(at, _)| at).collect();
-            if let [first, others @ ..] = &holders[..] {
-                let field = child(&index(list, *first), field);
-                match others.len() {
-                    0 => say(&field, why),
-                    count => say(&field, &format!("{why} (in {count} more containers too)")),
-                }
-            }
+    in_containers(
+        spec,
+        |one| one.has("resources"),
+        "resources",
+        "requests and limits are not enforced",
+        &mut say,
+    );
+    in_containers(
+        spec,
+        |one| one.map("securityContext").has("seccompProfile"),
+        "securityContext.seccompProfile",
+        SECCOMP,
+        &mut say,
+    );
+    in_containers(
+        spec,
+        |one| !matches!(one.text("terminationMessagePath"), "" | "/dev/termination-log"),
+        "terminationMessagePath",
+        MESSAGES,
+        &mut say,
+    );
+    in_containers(
+        spec,
+        |one| one.text("terminationMessagePolicy") == "FallbackToLogsOnError",
+        "terminationMessagePolicy",
+        MESSAGES,
+        &mut say,
+    );
+    warnings
+}
+
+/// One sentence for all containers of a list that have this.
+fn in_containers(
+    spec: &Map<String, Value>,
+    holds: impl Fn(&Value) -> bool,
+    field: &str,
+    why: &str,
+    say: &mut impl FnMut(&str, &str),
+) {
+    for list in ["initContainers", "containers"] {
+        let containers = spec.list(list).iter().enumerate();
+        let holders: Vec<usize> = containers
+            .filter(|(_, one)| holds(one))
+            .map(|(at, _)| at)
+            .collect();
+        let Some(first) = holders.first() else { continue };
+        let field = child(&index(list, *first), field);
+        match holders.len() - 1 {
+            0 => say(&field, why),
+            1 => say(&field, &format!("{why} (in 1 more container too)")),
+            others => say(&field, &format!("{why} (in {others} more containers too)")),
         }
     }
-    warnings
 }
 
 #[cfg(test)]
@@ -87,9 +121,32 @@ mod tests {
                 "spec.template.spec.affinity.podAntiAffinity: stored, but without effect: pods are not placed by it",
                 "spec.template.spec.topologySpreadConstraints: stored, but without effect: pods are not placed by it",
                 "spec.template.spec.priorityClassName: stored, but without effect: pods are not ordered by priority",
-                "spec.template.spec.containers[1].resources: stored, but without effect: requests and limits are not enforced (in 1 more containers too)",
+                "spec.template.spec.containers[1].resources: stored, but without effect: requests and limits are not enforced (in 1 more container too)",
             ]
         );
         assert_eq!(of("spec", &map(json!({"containers": [{"name": "c"}]}))), [""; 0]);
+    }
+
+    #[test]
+    fn what_has_an_effect_is_not_warned_of() {
+        // Required node affinity, node selector and tolerations decide where a pod is bound.
+        let spec = map(
+            json!({"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [{}]}}},
+            "nodeSelector": {"a": "b"}, "tolerations": [{"operator": "Exists"}], "dnsPolicy": "Default",
+            "containers": [{"terminationMessagePath": "/dev/termination-log", "terminationMessagePolicy": "File"}]}),
+        );
+        assert_eq!(of("spec", &spec), [""; 0]);
+        let spec = map(
+            json!({"subdomain": "s", "affinity": {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [{}]}},
+            "containers": [{"securityContext": {"seccompProfile": {"type": "RuntimeDefault"}}}]}),
+        );
+        assert_eq!(
+            of("spec", &spec),
+            [
+                "spec.affinity.nodeAffinity.preferredDuringSchedulingIgnoredDuringExecution: stored, but without effect: pods are not placed by it",
+                "spec.subdomain: stored, but without effect: there is no cluster domain",
+                "spec.containers[0].securityContext.seccompProfile: stored, but without effect: seccomp profiles are not applied",
+            ]
+        );
     }
 }
