@@ -41,6 +41,8 @@ use crate::{
 use lanes::Lanes;
 
 /// Where those who check tokens themselves look for our keys.
+/// What upstream's router says.
+const NOT_FOUND: &str = "404 page not found\n";
 const OPENID_CONFIGURATION: &str = "/.well-known/openid-configuration";
 const KEY_SET: &str = "/openid/v1/jwks";
 
@@ -83,6 +85,8 @@ enum Reply {
     Answer(Answer),
     /// Plain text with a code.
     Text(u16, String),
+    /// A failure whose message some clients hide: it is a warning too.
+    Warned(Status),
     /// Ready as it is: an upgrade.
     Response(Box<Response<ResponseBody>>),
 }
@@ -177,6 +181,9 @@ impl Front {
         let mut response = match reply {
             Ok(Reply::Answer(answer)) => response::of_answer(answer, &wishes, &self.stopping).await,
             Ok(Reply::Text(code, text)) => response::of_text(code, text, &wishes),
+            Ok(Reply::Warned(status)) => {
+                response::warned(response::of_status(&status, &wishes), status.message.clone())
+            }
             Ok(Reply::Response(response)) => *response,
             Err(status) => response::of_status(&status, &wishes),
         };
@@ -229,8 +236,13 @@ impl Front {
                 let verb = path.verb(request.method(), &query);
                 let wanted = path.attributes(verb, &query);
                 self.authorize(&user, &wanted, record)?;
+                if verb == Some(Verb::Create)
+                    && hotmap_kinds::find(&path.group, &path.version, &path.resource).is_none()
+                {
+                    return not_served(&path);
+                }
                 let Some((resource, subresource)) = find(&path)? else {
-                    return Ok(Reply::Text(404, "404 page not found\n".to_owned()));
+                    return Ok(Reply::Text(404, NOT_FOUND.to_owned()));
                 };
                 let verb = allowed(&path, resource, subresource, verb)?;
                 let call = Call {
@@ -280,7 +292,7 @@ impl Front {
             || trimmed.starts_with("/openapi/v3")
             || matches!(trimmed, "/version" | "/metrics" | OPENID_CONFIGURATION | KEY_SET);
         if !is_known {
-            return Ok(Reply::Text(404, "404 page not found\n".to_owned()));
+            return Ok(Reply::Text(404, NOT_FOUND.to_owned()));
         }
         if !matches!(request.method(), &Method::GET | &Method::HEAD) {
             return Ok(Reply::Text(405, "405: Method Not Allowed".to_owned()));
@@ -317,7 +329,7 @@ impl Front {
                     .await?
                 {
                     Some(answer) => Reply::Answer(answer),
-                    None => Reply::Text(404, "404 page not found\n".to_owned()),
+                    None => Reply::Text(404, NOT_FOUND.to_owned()),
                 },
             ),
         }
@@ -565,6 +577,26 @@ impl Call {
             resource: self.resource.plural,
             subresource: self.subresource.map_or("", |one| one.name),
         }
+    }
+}
+
+/// A sentence for those who create without a look at discovery, as some commands of kubectl do.
+///
+/// # Errors
+///
+/// 404.
+fn not_served(path: &ResourcePath) -> Result<Reply, Status> {
+    let separator = if path.group.is_empty() { "" } else { "/" };
+    let message = format!(
+        "the server could not find the requested resource: {} of {}{separator}{} are not served here; kubectl \
+         api-resources lists what is",
+        path.resource, path.group, path.version
+    );
+    let status = Status::new(404, "NotFound", message);
+    // `kubectl autoscale` of 1.37 says "empty input" to any error; warnings it prints.
+    match path.resource.as_str() {
+        "horizontalpodautoscalers" => Ok(Reply::Warned(status)),
+        _ => Err(status),
     }
 }
 

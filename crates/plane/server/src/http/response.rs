@@ -226,6 +226,14 @@ pub(crate) fn of_text(code: u16, text: impl Into<Bytes>, wishes: &Wishes) -> Res
     finish(code, headers, ResponseBody::full(text), wishes)
 }
 
+/// The same answer, with a warning.
+pub(crate) fn warned(mut response: Response<ResponseBody>, warning: String) -> Response<ResponseBody> {
+    for header in warnings(&[warning]) {
+        response.headers_mut().append(WARNING, header);
+    }
+    response
+}
+
 /// The headers that every answer has.
 pub(crate) fn finish(
     code: u16,
