@@ -75,3 +75,5 @@ mod tokens;
 mod watch;
 #[path = "api/wire.rs"]
 mod wire;
+#[path = "api/workloads.rs"]
+mod workloads;
