@@ -1,5 +1,6 @@
-//! Scenarios and a model of deployments, played in a simulator: no server, no clock, no node.
+//! Scenarios, crashes and a model of deployments, played in a simulator: no server, no clock, no node.
 
+mod crashes;
 mod model;
 mod rollouts;
 mod scenarios;

@@ -198,11 +198,12 @@ fn the_pods_and_replica_sets_of_others_do_not_count() {
     let mut cluster = Cluster::rolled_out(&json!({}));
     let others = json!({
         "metadata": {"labels": {"app": "web"}, "ownerReferences": [{"uid": "another", "controller": true}]},
-        "spec": {"replicas": 4, "template": {"metadata": {"labels": {"app": "web"}}, "spec": {"image": "v1"}}},
+        "spec": {"replicas": 4, "selector": {"matchLabels": {"app": "web"}},
+            "template": {"metadata": {"labels": {"app": "web"}}, "spec": {"image": "v1"}}},
     });
     cluster.add_set("another-1", &others);
     cluster.settle();
-    assert_eq!(cluster.status().replicas, 3);
+    assert_eq!((cluster.status().replicas, cluster.pods().len()), (3, 3 + 4));
     assert_eq!(
         cluster
             .sets()
@@ -281,7 +282,8 @@ fn the_oldest_of_two_replica_sets_of_one_template_is_the_new_one() {
     let first = cluster.set_of("v1").expect("there");
     let twin = json!({
         "metadata": {"labels": {"app": "web"}, "ownerReferences": [{"uid": "d", "controller": true}]},
-        "spec": {"replicas": 1, "template": {"metadata": {"labels": {"app": "web"}}, "spec": {"image": "v1"}}},
+        "spec": {"replicas": 1, "selector": {"matchLabels": {"app": "web"}},
+            "template": {"metadata": {"labels": {"app": "web"}}, "spec": {"image": "v1"}}},
     });
     cluster.add_set("a-twin", &twin);
     cluster.settle();

@@ -1,19 +1,20 @@
 //! A deployment, its ReplicaSets and their pods in memory. Both controllers decide as they do outside; writes are applied as
 //! the server would.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{cell::RefCell, collections::BTreeMap, sync::Arc, time::Duration};
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
 use crate::{
+    claims,
     deployment::{
         bounds::Bounds,
         creation::{NameTaken, name_taken},
         plan::{Observed, Step, Steps, next_steps},
     },
     replica_set::decision::{self, Failure, Members, Scale},
-    view::{Deployment, Pod, ReplicaSet, deployment::DeploymentStatus, deployment::StrategyType},
+    view::{Deployment, Pod, ReplicaSet, View, deployment::DeploymentStatus, deployment::StrategyType},
 };
 
 /// Pods of this image never become ready.
@@ -27,12 +28,18 @@ pub(super) struct Cluster {
     deployment: Value,
     sets: BTreeMap<String, Value>,
     pods: BTreeMap<String, Value>,
+    set_views: Views<ReplicaSet>,
+    pod_views: Views<Pod>,
     /// What was said about sizes, oldest first.
     pub(super) events: Vec<String>,
     /// No pod can be created, for this reason.
     pub(super) quota: Option<String>,
     /// When the deployment wants to be looked at again.
     pub(super) look_again_at: Option<Timestamp>,
+    /// What the controllers have written so far.
+    pub(super) writes: usize,
+    /// The controllers die when they want to write once more than that; others take their place.
+    pub(super) die_after: Option<usize>,
     next_id: usize,
 }
 
@@ -56,9 +63,13 @@ impl Cluster {
             deployment,
             sets: BTreeMap::new(),
             pods: BTreeMap::new(),
+            set_views: Views::default(),
+            pod_views: Views::default(),
             events: Vec::new(),
             quota: None,
             look_again_at: None,
+            writes: 0,
+            die_after: None,
             next_id: 0,
         }
     }
@@ -111,8 +122,7 @@ impl Cluster {
     }
 
     pub(super) fn sets(&self) -> Vec<Arc<ReplicaSet>> {
-        let view = |set: &Value| Arc::new(serde_json::from_value(set.clone()).expect("a ReplicaSet"));
-        self.sets.values().map(view).collect()
+        self.set_views.of(&self.sets)
     }
 
     /// The ReplicaSet of an image.
@@ -151,15 +161,15 @@ impl Cluster {
     }
 
     pub(super) fn pods(&self) -> Vec<Arc<Pod>> {
-        let view = |pod: &Value| Arc::new(serde_json::from_value(pod.clone()).expect("a pod"));
-        self.pods.values().map(view).collect()
+        self.pod_views.of(&self.pods)
     }
 
+    /// The pods that a set controls and selects.
     fn pods_of(&self, set: &ReplicaSet) -> Vec<Arc<Pod>> {
         let is_its = |pod: &Arc<Pod>| {
-            pod.metadata
-                .controller()
-                .is_some_and(|owner| owner.uid == set.metadata.uid)
+            let controller = pod.metadata.controller();
+            controller.is_some_and(|owner| owner.uid == set.metadata.uid)
+                && set.spec.selector.matches(&pod.metadata.labels)
         };
         self.pods().into_iter().filter(is_its).collect()
     }
@@ -193,24 +203,85 @@ impl Cluster {
     }
 
     fn owned_sets(&self) -> Vec<Arc<ReplicaSet>> {
-        let is_its = |set: &Arc<ReplicaSet>| set.metadata.controller().is_some_and(|owner| owner.uid == "d");
-        self.sets().into_iter().filter(is_its).collect()
+        let deployment = self.deployment();
+        claims::claim(&deployment.metadata, &deployment.spec.selector, self.sets()).owned
     }
 
-    /// The deployment controller looks; it dies after so many writes. Answers whether it wrote anything.
+    /// One write of a controller. `None`: it dies before it.
+    fn write(&mut self) -> Option<()> {
+        if self.die_after == Some(self.writes) {
+            self.die_after = None;
+            return None;
+        }
+        self.writes += 1;
+        Some(())
+    }
+
+    /// The deployment controller looks, and dies if it wants more writes than these. Answers whether it wants anything.
     pub(super) fn look_at_deployment(&mut self, writes_max: usize) -> bool {
-        let before = self.sizes();
-        let steps = self.plan();
-        self.look_again_at = steps.look_again_at;
-        let mut wrote = false;
-        for step in steps.steps.into_iter().take(writes_max) {
-            wrote = true;
+        self.within(writes_max, |cluster| {
+            cluster.claim_sets()?;
+            let before = cluster.sizes();
+            let steps = cluster.plan();
+            cluster.keeps_history(&steps.steps);
+            cluster.look_again_at = steps.look_again_at;
+            let done = cluster.execute(steps.steps);
+            cluster.keeps_bounds(&[cluster.deployment()], &before);
+            done
+        })
+    }
+
+    /// The deployment controller looks, and the deployment is edited between two of its writes, of which it hears later.
+    pub(super) fn look_at_deployment_during(&mut self, writes_before: usize, edit: impl FnOnce(&mut Self)) {
+        if self.claim_sets().is_none() {
+            return;
+        }
+        let (before, seen) = (self.sizes(), self.deployment());
+        let mut steps = self.plan().steps;
+        self.keeps_history(&steps);
+        let later = steps.split_off(writes_before.min(steps.len()));
+        if self.execute(steps).is_some() {
+            edit(self);
+            self.execute(later);
+        }
+        self.keeps_bounds(&[seen, self.deployment()], &before);
+    }
+
+    /// Answers whether a look wants to write, which it does only so often.
+    fn within(&mut self, writes_max: usize, look: impl FnOnce(&mut Self) -> Option<()>) -> bool {
+        let before = self.writes;
+        if writes_max < usize::MAX {
+            self.die_after = Some(before + writes_max);
+        }
+        let died = look(self).is_none();
+        if writes_max < usize::MAX {
+            self.die_after = None;
+        }
+        died || self.writes > before
+    }
+
+    fn claim_sets(&mut self) -> Option<()> {
+        let deployment = self.deployment();
+        let claims = claims::claim(&deployment.metadata, &deployment.spec.selector, self.sets());
+        for set in claims.release {
+            self.write()?;
+            release(self.sets.get_mut(&set.metadata.name));
+        }
+        for set in claims.adopt {
+            self.write()?;
+            adopt(self.sets.get_mut(&set.metadata.name), &deployment);
+        }
+        Some(())
+    }
+
+    fn execute(&mut self, steps: Vec<Step>) -> Option<()> {
+        for step in steps {
+            self.write()?;
             if !self.apply(step) {
                 break;
             }
         }
-        self.keeps_bounds(&before);
-        wrote
+        Some(())
     }
 
     /// Answers whether the controller goes on.
@@ -238,6 +309,7 @@ impl Cluster {
             }
             Step::DeleteReplicaSet { name } => {
                 let set = self.sets.remove(&name).expect("there");
+                assert_eq!(set["spec"]["replicas"], 0, "{name} is in use");
                 let uid = set["metadata"]["uid"].clone();
                 self.pods
                     .retain(|_, pod| pod["metadata"]["ownerReferences"][0]["uid"] != uid);
@@ -247,48 +319,65 @@ impl Cluster {
         true
     }
 
-    /// The ReplicaSet controller looks at one set, and dies after so many pods.
-    pub(super) fn look_at_set(&mut self, name: &str, pods_max: usize) -> bool {
+    /// The ReplicaSet controller looks at one set, and dies if it wants more writes than these. Answers whether it wants
+    /// anything.
+    pub(super) fn look_at_set(&mut self, name: &str, writes_max: usize) -> bool {
         let Some(set) = self.sets().into_iter().find(|set| set.metadata.name == name) else {
             return false;
         };
-        let members = |cluster: &Self| Members::of(cluster.pods_of(&set));
+        if set.spec.selector.is_everything() {
+            return false;
+        }
+        self.within(writes_max, |cluster| cluster.sync_set(&set))
+    }
+
+    fn sync_set(&mut self, set: &ReplicaSet) -> Option<()> {
+        self.claim_pods(set)?;
+        let members = |cluster: &Self| Members::of(cluster.pods_of(set));
         let active = members(self).active;
         let mut failure = None;
-        let mut wrote = false;
-        match decision::scale(&set, &active, || active.clone(), self.now) {
+        match decision::scale(set, &active, || active.clone(), self.now) {
             Scale::Enough => {}
-            Scale::Create(count) => match &self.quota {
-                Some(text) => {
-                    failure = Some(Failure {
-                        reason: "FailedCreate",
-                        message: text.clone(),
-                    })
+            Scale::Create(_) if self.quota.is_some() => {
+                failure = self.quota.clone().map(|message| Failure {
+                    reason: "FailedCreate",
+                    message,
+                });
+            }
+            Scale::Create(count) => {
+                for _ in 0..count {
+                    self.write()?;
+                    self.create_pod(set);
                 }
-                None => {
-                    (0..count.min(pods_max)).for_each(|_| self.create_pod(&set));
-                    wrote = true;
-                }
-            },
+            }
             Scale::Delete(pods) => {
-                for pod in pods.iter().take(pods_max) {
+                for pod in &pods {
+                    self.write()?;
                     self.delete_pod(&pod.metadata.name);
                 }
-                wrote = true;
             }
         }
-        if pods_max < usize::MAX && wrote {
-            return true;
-        }
-        let status = decision::status(&set, &members(self), failure.as_ref(), self.now);
+        let status = decision::status(set, &members(self), failure.as_ref(), self.now);
         if status != set.status {
-            merge(
-                self.sets.get_mut(name).expect("there"),
-                &decision::status_patch(&status),
-            );
-            wrote = true;
+            self.write()?;
+            let patch = decision::status_patch(&status);
+            merge(self.sets.get_mut(&set.metadata.name).expect("there"), &patch);
         }
-        wrote
+        Some(())
+    }
+
+    fn claim_pods(&mut self, set: &ReplicaSet) -> Option<()> {
+        let candidates = self.pods().into_iter().filter(|pod| pod.is_active());
+        let claims = claims::claim(&set.metadata, &set.spec.selector, candidates);
+        for pod in claims.release {
+            self.write()?;
+            release(self.pods.get_mut(&pod.metadata.name));
+        }
+        for pod in claims.adopt {
+            self.write()?;
+            adopt(self.pods.get_mut(&pod.metadata.name), set);
+        }
+        Some(())
     }
 
     fn create_pod(&mut self, set: &ReplicaSet) {
@@ -308,6 +397,25 @@ impl Cluster {
 
     pub(super) fn delete_pod(&mut self, name: &str) {
         self.pods.get_mut(name).expect("there")["metadata"]["deletionTimestamp"] = json!(self.now);
+    }
+
+    /// Somebody takes a label off a pod, or puts it back.
+    pub(super) fn relabel_pod(&mut self, name: &str) {
+        let labels = &mut self.pods.get_mut(name).expect("there")["metadata"]["labels"];
+        match labels["app"] {
+            Value::Null => labels["app"] = "web".into(),
+            _ => drop(labels.as_object_mut().expect("labels").remove("app")),
+        }
+    }
+
+    /// Somebody takes the owner references off a ReplicaSet.
+    pub(super) fn orphan_set(&mut self, name: &str) {
+        release(self.sets.get_mut(name));
+    }
+
+    /// The pod is evicted: it stays, and counts no more.
+    pub(super) fn fail_pod(&mut self, name: &str) {
+        self.pods.get_mut(name).expect("there")["status"] = json!({"phase": "Failed"});
     }
 
     /// The pod's process ends, or starts failing its probe.
@@ -333,7 +441,8 @@ impl Cluster {
             self.pods.remove(name);
             return true;
         }
-        if pod["spec"]["image"] == BAD || pod["status"]["conditions"].is_array() {
+        let is_done = pod["status"]["phase"] == "Failed" || pod["status"]["conditions"].is_array();
+        if pod["spec"]["image"] == BAD || is_done {
             return false;
         }
         // A broken pod is restarted, and well again.
@@ -354,6 +463,19 @@ impl Cluster {
             }
         }
         panic!("the controllers never rest: {:?}", self.plan().steps);
+    }
+
+    /// Settles until the controllers die, and no further.
+    pub(super) fn live_until_death(&mut self) {
+        while self.die_after.is_some() {
+            let mut wrote = self.look_at_deployment(usize::MAX);
+            for name in self.sets.keys().cloned().collect::<Vec<_>>() {
+                wrote |= self.die_after.is_some() && self.look_at_set(&name, usize::MAX);
+            }
+            if !wrote && !self.run_pods() {
+                return;
+            }
+        }
     }
 
     /// Everything that can happen by itself happens, time apart.
@@ -386,29 +508,79 @@ impl Cluster {
         sizes
     }
 
-    /// What upstream promises of every single look.
-    fn keeps_bounds(&self, before: &Sizes) {
-        let deployment = self.deployment();
-        let bounds = Bounds::of(&deployment);
-        let replicas = i64::from(deployment.spec.replicas);
+    /// As many old ReplicaSets stay as the deployment wants.
+    fn keeps_history(&self, steps: &[Step]) {
+        let new = self.set_of(self.image()).map(|new| new.metadata.uid.clone());
+        let is_old = |set: &&Arc<ReplicaSet>| new.as_ref() != Some(&set.metadata.uid);
+        let old = self.owned_sets().iter().filter(is_old).count();
+        let is_deletion = |step: &&Step| matches!(step, Step::DeleteReplicaSet { .. });
+        let deleted = steps.iter().filter(is_deletion).count();
+        let limit = self.deployment().spec.revision_history_limit.unwrap_or(0);
+        let kept = old.min(usize::try_from(limit).expect("a limit"));
+        assert!(
+            old - deleted >= kept,
+            "{deleted} of {old} old ones go, {kept} are to stay"
+        );
+    }
+
+    /// What upstream promises of every single look at the deployment, which may have changed meanwhile.
+    fn keeps_bounds(&self, seen: &[Deployment], before: &Sizes) {
         let after = self.sizes();
-        let most = (replicas + bounds.max_surge).max(before.asked);
+        let sizes = |deployment: &Deployment| {
+            let (bounds, replicas) = (Bounds::of(deployment), i64::from(deployment.spec.replicas));
+            (replicas + bounds.max_surge, replicas - bounds.max_unavailable)
+        };
+        let most = seen.iter().map(|deployment| sizes(deployment).0).max();
+        let most = most.expect("somebody looked").max(before.asked);
         assert!(
             after.asked <= most,
             "{} of at most {most} pods: {:?}",
             after.asked,
             self.events
         );
-        let is_rollout = !deployment.spec.paused
-            && deployment.spec.strategy.kind == StrategyType::RollingUpdate
-            && before.are_current;
-        let least = (replicas - bounds.max_unavailable).min(before.known);
+        let rolls = |deployment: &Deployment| {
+            !deployment.spec.paused && deployment.spec.strategy.kind == StrategyType::RollingUpdate
+        };
+        let least = seen.iter().map(|deployment| sizes(deployment).1).min();
+        let least = least.expect("somebody looked").min(before.known);
+        let is_rollout = before.are_current && seen.iter().all(rolls);
         assert!(
             !is_rollout || after.known >= least,
             "{} of at least {least} available: {:?}",
             after.known,
             self.events
         );
+    }
+}
+
+fn release(object: Option<&mut Value>) {
+    let metadata = &mut object.expect("there")["metadata"];
+    metadata
+        .as_object_mut()
+        .expect("metadata")
+        .remove("ownerReferences");
+}
+
+fn adopt<V: View>(object: Option<&mut Value>, owner: &V) {
+    object.expect("there")["metadata"]["ownerReferences"] = json!([claims::controller_reference(owner)]);
+}
+
+/// Views of objects, made once for each state of an object.
+#[derive(Clone, Default)]
+struct Views<V>(RefCell<BTreeMap<String, (Value, Arc<V>)>>);
+
+impl<V: View> Views<V> {
+    fn of(&self, objects: &BTreeMap<String, Value>) -> Vec<Arc<V>> {
+        let mut views = self.0.borrow_mut();
+        let view = |(name, object): (&String, &Value)| match views.get(name) {
+            Some((seen, view)) if seen == object => view.clone(),
+            _ => {
+                let view = Arc::new(serde_json::from_value::<V>(object.clone()).expect("an object"));
+                views.insert(name.clone(), (object.clone(), view.clone()));
+                view
+            }
+        };
+        objects.iter().map(view).collect()
     }
 }
 
