@@ -18,7 +18,7 @@ pub(crate) fn example(path: &str) -> String {
 fn an_edit_reaches_the_volume_and_a_new_pod_the_environment_and_the_subpath() {
     let Some(node) = Node::start() else { return };
     node.apply(&example("article-001/my-nginx.yaml"));
-    let rolled_out = || node.ok("rollout status deployment my-nginx --timeout=60s");
+    let rolled_out = || node.ok("rollout status deployment my-nginx --timeout=120s");
     rolled_out();
     let pod = || {
         let names = node.ok("get pods -l run=my-nginx --field-selector status.phase=Running -o=name");
@@ -28,7 +28,7 @@ fn an_edit_reaches_the_volume_and_a_new_pod_the_environment_and_the_subpath() {
             .expect("a pod")
             .trim_start_matches("pod/")
             .to_owned();
-        node.ok(&format!("wait --for=condition=Ready --timeout=60s pod/{name}"));
+        node.ok(&format!("wait --for=condition=Ready --timeout=120s pod/{name}"));
         name
     };
     let level = |pod: &str| {
@@ -51,7 +51,7 @@ fn an_edit_reaches_the_volume_and_a_new_pod_the_environment_and_the_subpath() {
     node.call(&["patch", "deployment", "my-nginx", "--patch", patch])
         .ok();
     rolled_out();
-    node.ok(&format!("wait --for=delete --timeout=60s pod/{first}"));
+    node.ok(&format!("wait --for=delete --timeout=120s pod/{first}"));
     let second = pod();
     assert_eq!(level(&second), "log_level=DEBUG\nDEBUG\nDEBUG");
     let address = node.field(&format!("pod/{second}"), ".status.podIP");

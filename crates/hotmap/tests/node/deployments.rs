@@ -24,6 +24,8 @@ fn deployment(spec: Value) -> Value {
     for (key, value) in spec.as_object().expect("fields") {
         deployment["spec"][key] = value.clone();
     }
+    // A shell that is asked to stop before it has set its trap does not hear it.
+    deployment["spec"]["template"]["spec"]["terminationGracePeriodSeconds"] = 2.into();
     deployment
 }
 
@@ -38,14 +40,14 @@ trait Rollouts {
 impl Rollouts for Node {
     #[track_caller]
     fn rolled_out(&self) {
-        self.ok("rollout status deployment/web --timeout=60s");
+        self.ok("rollout status deployment/web --timeout=120s");
     }
 
     /// Waits for a field of the deployment, as `{path}=value`.
     #[track_caller]
     fn until(&self, field: &str) {
         let field = format!("--for=jsonpath={field}");
-        self.call(&["wait", "--timeout=60s", &field, "deployment/web"])
+        self.call(&["wait", "--timeout=120s", &field, "deployment/web"])
             .ok();
     }
 
@@ -171,7 +173,7 @@ fn a_rollout_that_cannot_succeed_stops_with_the_old_pods_serving() {
         // Once its only pod is there, the rollout makes no progress any more.
         node.until("{.status.updatedReplicas}=1");
         node.until(r#"{.status.conditions[?(@.type=="Progressing")].reason}=ProgressDeadlineExceeded"#);
-        let status = node.run("rollout status deployment/web --timeout=60s").refused();
+        let status = node.run("rollout status deployment/web --timeout=120s").refused();
         has(
             &status,
             &["error: deployment \"web\" exceeded its progress deadline"],
@@ -224,7 +226,7 @@ fn orphans_are_adopted_and_nothing_restarts() {
     let mut extra = pod("extra", json!({"containers": [idle(never)]}));
     extra["metadata"]["labels"] = json!({"app": "web", "pod-template-hash": hash});
     node.create([extra]);
-    node.ok("wait --for=delete pod/extra --timeout=60s");
+    node.ok("wait --for=delete pod/extra --timeout=120s");
     assert_eq!(node.pods(), pods);
 }
 
