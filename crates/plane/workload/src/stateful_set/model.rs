@@ -169,6 +169,11 @@ impl World {
             if !spend(&mut requests) {
                 return before;
             }
+            let is_needed = [&self.current_revision, &update_revision].contains(&&name);
+            assert!(
+                !is_needed && !live.contains(name.as_str()),
+                "{name} is still needed"
+            );
             self.history.retain(|revision| revision.metadata.name != name);
         }
         before - requests
@@ -360,6 +365,10 @@ fn check(desired: &Desired<'_>, members: &[Member<'_>], decision: &Decision) {
     if desired.order == Order::OrderedReady {
         assert!(creations + deletions <= 1, "{:?}", decision.actions);
     }
+    let are_updated = members
+        .iter()
+        .all(|member| member.revision == desired.update_revision);
+    assert!(!decision.is_complete || are_updated, "not complete: {members:?}");
 }
 
 fn updates() -> impl Strategy<Value = Update> {

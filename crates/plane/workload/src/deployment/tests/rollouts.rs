@@ -170,6 +170,22 @@ fn unhealthy_old_pods_go_first() {
 }
 
 #[test]
+fn unhealthy_old_pods_stay_while_new_ones_are_no_better() {
+    let mut cluster = Cluster::rolled_out(&rolling(10, &json!(3), &json!(2)));
+    cluster.set_image(BAD);
+    cluster.settle();
+    assert_eq!((cluster.size_of("v1"), cluster.size_of(BAD)), (8, 5));
+    let names: Vec<String> = cluster
+        .pods()
+        .iter()
+        .map(|pod| pod.metadata.name.clone())
+        .collect();
+    names[..4].iter().for_each(|name| cluster.break_pod(name));
+    cluster.control();
+    assert_eq!((cluster.size_of("v1"), cluster.size_of(BAD)), (8, 5));
+}
+
+#[test]
 fn recreate_waits_for_the_last_old_process() {
     let mut cluster = Cluster::rolled_out(&json!({"strategy": {"type": "Recreate", "rollingUpdate": null}}));
     cluster.set_image("v2");
