@@ -6,6 +6,7 @@ mod local_collections;
 mod manifests;
 mod node_access;
 mod plane;
+mod pods_door;
 
 use std::{
     path::{Path, PathBuf},

@@ -3,7 +3,7 @@
 use std::{net::SocketAddr, path::Path, sync::Arc};
 
 use anyhow::{Context, anyhow};
-use hotmap_agent::{Access, Agent, AgentConfig};
+use hotmap_agent::{Access, Agent, AgentConfig, ApiForPods, PreparedAgent};
 use hotmap_client::{Client, ClientConfig, Server};
 use hotmap_runtime::BootId;
 use hotmap_server::{
@@ -22,6 +22,7 @@ use super::{
     config::{NodeConfig, UpConfig},
     local_collections::LocalCollections,
     node_access::LocalNode,
+    pods_door,
 };
 use crate::data_dir::DataDir;
 
@@ -52,7 +53,18 @@ impl Plane {
         let address = listener.local_addr()?;
         let url = format!("https://{}", reachable(address));
         let path = data_dir.path().to_owned();
-        let names = config.tls_sans.clone();
+        let mut names = config.tls_sans.clone();
+        let mut prepared = match &config.node {
+            Some(node) => Some(prepare_node(node, data_dir, address).await?),
+            None => None,
+        };
+        let mut pods_door = None;
+        if let Some(prepared) = &mut prepared {
+            let door = pods_door::open(prepared.gateway(), &prepared.bridge(), address)?;
+            names.push(door.address.ip().to_string());
+            prepared.tell_pods(ApiForPods::Address(door.address));
+            pods_door = Some(door);
+        }
         // Files and, on the first start, key pairs: not on a worker of the runtime.
         let (credentials, store) = spawn_blocking(move || -> anyhow::Result<_> {
             let credentials = Credentials::open(&path, &names, Timestamp::now())?;
@@ -71,6 +83,7 @@ impl Plane {
                 .as_ref()
                 .map(|_| Arc::clone(&node) as Arc<dyn NodeAccess>),
             audit: config.audit.clone(),
+            pods_door,
             ready: Some(ready_sender),
         };
         let shared: Arc<Embedded> = Arc::clone(&store);
@@ -92,8 +105,8 @@ impl Plane {
             return Err(plane.failed().await);
         };
         plane.start_controllers(LocalCollections(objects)).await?;
-        if let Some(config) = &config.node {
-            plane.start_node(config, data_dir, address, &node).await?;
+        if let (Some(config), Some(prepared)) = (&config.node, prepared) {
+            plane.start_node(config, prepared, &node).await?;
         }
         Ok(plane)
     }
@@ -109,25 +122,11 @@ impl Plane {
     async fn start_node(
         &mut self,
         config: &NodeConfig,
-        data_dir: &DataDir,
-        address: SocketAddr,
+        prepared: PreparedAgent,
         node: &LocalNode,
     ) -> anyhow::Result<()> {
         let client = self.client(Identity::Node(config.name.clone())).await?;
-        let agent_config = AgentConfig {
-            node_name: config.name.clone(),
-            data_dir: data_dir.path().to_owned(),
-            instance_id: data_dir.id().to_owned(),
-            internal_ip: reachable(address).ip(),
-            allow_privileged: config.allow_privileged,
-            // The API listens where pods cannot reach it.
-            api_for_pods: None,
-            boot_id: config.faults.boot_id.as_deref().map(BootId::injected),
-            hold_watches: config.faults.hold_watches,
-        };
-        let mut agent = Agent::start(agent_config, client)
-            .await
-            .context("the node does not start")?;
+        let mut agent = prepared.start(client).await.context("the node does not start")?;
         node.attach(agent.access());
         self.pods = Some(agent.access());
         let stopping = stopped(self.stop_clients.subscribe());
@@ -208,6 +207,25 @@ impl Plane {
             Some(pods) => format!("hotmap has stopped; {pods} pods go on running: `hotmap down` stops them"),
         })
     }
+}
+
+/// The node's side of the network, up before the API listens there.
+async fn prepare_node(
+    config: &NodeConfig,
+    data_dir: &DataDir,
+    address: SocketAddr,
+) -> anyhow::Result<PreparedAgent> {
+    let config = AgentConfig {
+        node_name: config.name.clone(),
+        data_dir: data_dir.path().to_owned(),
+        instance_id: data_dir.id().to_owned(),
+        internal_ip: reachable(address).ip(),
+        allow_privileged: config.allow_privileged,
+        api_for_pods: None,
+        boot_id: config.faults.boot_id.as_deref().map(BootId::injected),
+        hold_watches: config.faults.hold_watches,
+    };
+    Agent::prepare(config).await.context("the node does not start")
 }
 
 async fn stopped(mut stopping: watch::Receiver<bool>) {

@@ -16,7 +16,7 @@ use hotmap_client::{
     ResourcePath,
 };
 use hotmap_runtime::{
-    BootId, ConfigError, Event, HostImagesError, OpenError, PurgeError, Runtime, RuntimeConfig,
+    BootId, ConfigError, Event, HostImagesError, OpenError, Prepared, PurgeError, Runtime, RuntimeConfig,
 };
 use parking_lot::Mutex;
 use serde_json::Value;
@@ -120,14 +120,50 @@ impl Drop for Agent {
     }
 }
 
-impl Agent {
+/// A node whose bridge is up and that has not asked the API for anything yet.
+pub struct PreparedAgent {
+    config: AgentConfig,
+    runtime: Prepared,
+}
+
+impl PreparedAgent {
+    /// The node's address on the bridge of its pods: what a pod calls its gateway.
+    pub fn gateway(&self) -> Ipv4Addr {
+        self.runtime.gateway()
+    }
+
+    /// The bridge's name on the host.
+    pub fn bridge(&self) -> String {
+        self.runtime.bridge()
+    }
+
+    /// From now on pods are told that the API is here.
+    pub fn tell_pods(&mut self, api: ApiForPods) {
+        self.config.api_for_pods = Some(api);
+    }
+
     /// Attaches to the pods that run, prepares the volumes, registers the node. Pods are followed by [`Agent::run`].
     ///
     /// # Errors
     /// [`AgentError`]; pods that run are not touched.
-    pub async fn start(config: AgentConfig, client: Client) -> Result<Self, AgentError> {
-        let runtime_config = runtime_config(&config)?;
-        let runtime = Runtime::open(runtime_config).await?;
+    pub async fn start(self, client: Client) -> Result<Agent, AgentError> {
+        Agent::start_prepared(self, client).await
+    }
+}
+
+impl Agent {
+    /// Sees to the bridge of the pods, so that the API can listen there before the node asks it for anything.
+    ///
+    /// # Errors
+    /// [`AgentError`]; pods that run are not touched.
+    pub async fn prepare(config: AgentConfig) -> Result<PreparedAgent, AgentError> {
+        let runtime = Runtime::prepare(runtime_config(&config)?).await?;
+        Ok(PreparedAgent { config, runtime })
+    }
+
+    async fn start_prepared(prepared: PreparedAgent, client: Client) -> Result<Self, AgentError> {
+        let PreparedAgent { config, runtime } = prepared;
+        let runtime = runtime.open().await;
         let nudges = Arc::new(Nudges::default());
         let on_attempt = {
             let nudges = Arc::clone(&nudges);
@@ -185,11 +221,6 @@ impl Agent {
             tasks,
             known: Arc::default(),
         })
-    }
-
-    /// The node's address on the bridge of its pods: what a pod calls its gateway.
-    pub fn gateway(&self) -> Ipv4Addr {
-        self.shared.runtime.gateway()
     }
 
     /// Reaches the logs and processes of the pods on this node.

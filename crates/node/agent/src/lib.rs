@@ -35,5 +35,5 @@ mod volumes;
 mod worker;
 
 pub use access::{Access, LogError, LogOptions, LogPieces};
-pub use agent::{Agent, AgentConfig, AgentError, down};
+pub use agent::{Agent, AgentConfig, AgentError, PreparedAgent, down};
 pub use environment::ApiForPods;

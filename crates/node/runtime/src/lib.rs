@@ -36,7 +36,7 @@ pub use error::{ContainerError, ExecError, OpenError, PurgeError, SandboxError, 
 pub use events::{ContainerExited, Event, Events};
 pub use exec::{ExecConfig, ExecReader, ExecSession, ExecSyncOutput, ExecWriter, TerminalSize};
 pub use host_images::{HostImage, HostImages, HostImagesError};
-pub use runtime::Runtime;
+pub use runtime::{Prepared, Runtime};
 pub use shim::shim_main_if_asked;
 pub use spec::{
     Capabilities, ContainerConfig, LogLimits, MountConfig, ProcessUser, SandboxConfig, UnknownCapability,

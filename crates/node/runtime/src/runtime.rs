@@ -59,10 +59,35 @@ struct Inner {
     choosing: tokio::sync::Mutex<()>,
 }
 
+/// A runtime whose bridge is up while its pods are not attached yet, so that something may begin to listen there first.
+#[derive(Debug)]
+pub struct Prepared {
+    config: RuntimeConfig,
+    instance: Instance,
+    found: Vec<(String, Pod)>,
+}
+
+impl Prepared {
+    /// The host's address on the bridge of this instance: the gateway of its pods.
+    pub fn gateway(&self) -> Ipv4Addr {
+        self.instance.gateway()
+    }
+
+    /// The bridge's name on the host.
+    pub fn bridge(&self) -> String {
+        self.instance.bridge()
+    }
+
+    /// Attaches to every shim that runs.
+    pub async fn open(self) -> Runtime {
+        Runtime::attach_all(self).await
+    }
+}
+
 impl Runtime {
-    /// Opens the state directory, attaches to every shim that runs, and removes what an earlier boot left.
-    pub async fn open(mut config: RuntimeConfig) -> Result<Self, OpenError> {
-        let (config, instance, found) = blocking(move || {
+    /// Opens the state directory, removes what an earlier boot left, and sees to the bridge.
+    pub async fn prepare(mut config: RuntimeConfig) -> Result<Prepared, OpenError> {
+        blocking(move || {
             state_dir::require_root_and_kernel()?;
             state_dir::prepare(&mut config)?;
             let recorded = Instance::read(&config.state_dir)?;
@@ -75,9 +100,26 @@ impl Runtime {
             }
             let found = state_dir::read_pods(&config.state_dir)?;
             let instance = Instance::settle(&config, recorded, !found.is_empty())?;
-            Ok((config, instance, found))
+            Ok(Prepared {
+                config,
+                instance,
+                found,
+            })
         })
-        .await?;
+        .await
+    }
+
+    /// [`prepare`](Self::prepare), and then attaches to every shim that runs.
+    pub async fn open(config: RuntimeConfig) -> Result<Self, OpenError> {
+        Ok(Self::prepare(config).await?.open().await)
+    }
+
+    async fn attach_all(prepared: Prepared) -> Self {
+        let Prepared {
+            config,
+            instance,
+            found,
+        } = prepared;
         let last = found
             .iter()
             .filter_map(|(_, pod)| Some(pod.record.as_ref()?.network.address))
@@ -103,7 +145,7 @@ impl Runtime {
                 runtime.lost(&pod_uid).await;
             }
         }
-        Ok(runtime)
+        runtime
     }
 
     /// The host's address on the bridge of this instance: the gateway of its pods.

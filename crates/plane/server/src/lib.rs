@@ -42,4 +42,4 @@ pub use local_objects::{LocalChange, LocalChanges, LocalObjects};
 pub use node_access::{
     ExecRequest, ExecStreams, ExitStatus, LogRequest, LogStream, NodeAccess, TerminalSize,
 };
-pub use server::{ServeError, ServerConfig, run};
+pub use server::{PodsDoor, ServeError, ServerConfig, run};

@@ -16,8 +16,10 @@ mod create;
 mod delete;
 mod eviction;
 mod metadata;
+mod namespace_defaults;
 mod options;
 mod patch;
+mod pod_admission;
 mod pod_references;
 mod read;
 mod rendering;
@@ -60,17 +62,21 @@ pub(crate) struct Objects {
     pod_references: PodReferenceIndex,
     roles: Arc<RoleIndex>,
     aggregation: access_policy::Aggregation,
+    /// PEM; without it namespaces get no ConfigMap about it.
+    root_ca: Option<Arc<str>>,
     feed: AbortOnDropHandle<()>,
 }
 
 impl Objects {
     /// Reads everything that is stored; comes back with warm caches, which follow the store until this is dropped.
+    /// `root_ca` is what clients inside the cluster shall trust, PEM.
     ///
     /// # Errors
     ///
     /// What the store answers when it cannot be read.
-    pub(crate) async fn start(store: Arc<dyn Store>) -> Result<Arc<Self>, StoreError> {
-        Self::start_with(store, Arc::new(Timestamp::now), HistoryLimits::default()).await
+    pub(crate) async fn start(store: Arc<dyn Store>, root_ca: &str) -> Result<Arc<Self>, StoreError> {
+        let clock = Arc::new(Timestamp::now);
+        Self::start_with(store, clock, HistoryLimits::default(), Some(root_ca)).await
     }
 
     /// The cached objects, for this process.
@@ -87,6 +93,7 @@ impl Objects {
         store: Arc<dyn Store>,
         clock: Clock,
         limits: HistoryLimits,
+        root_ca: Option<&str>,
     ) -> Result<Arc<Self>, StoreError> {
         let roles = Arc::new(RoleIndex::default());
         let (cache, feed) = Cache::load(store.clone(), limits, roles.clone()).await?;
@@ -101,6 +108,7 @@ impl Objects {
             pod_references: PodReferenceIndex::default(),
             roles,
             aggregation: access_policy::Aggregation::default(),
+            root_ca: root_ca.map(Arc::from),
             feed: AbortOnDropHandle::new(feed),
         }))
     }

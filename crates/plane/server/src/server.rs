@@ -1,6 +1,6 @@
 //! A server from its listener to its last answer.
 
-use std::{path::PathBuf, sync::Arc, time::Duration};
+use std::{future::poll_fn, io, net::SocketAddr, path::PathBuf, sync::Arc, task::Poll, time::Duration};
 
 use hotmap_store::{Store, StoreError};
 use jiff::Timestamp;
@@ -51,8 +51,18 @@ pub struct ServerConfig {
     pub node: Option<Arc<dyn NodeAccess>>,
     /// What is recorded of requests; `None`: nothing.
     pub audit: Option<AuditConfig>,
+    /// Where pods reach this server, if they do.
+    pub pods_door: Option<PodsDoor>,
     /// Given its objects once everything is loaded and `/readyz` is good.
     pub ready: Option<oneshot::Sender<LocalObjects>>,
+}
+
+/// Where pods reach the API. Service and Endpoints `kubernetes` in the namespace `default` say so.
+pub struct PodsDoor {
+    /// As pods see it; the serving certificate must name it.
+    pub address: SocketAddr,
+    /// Another listener beside the main one; `None`: the main one listens there as well.
+    pub listener: Option<TcpListener>,
 }
 
 /// Why a server ended early or never began.
@@ -94,16 +104,19 @@ pub async fn run(
         credentials,
         node,
         audit,
+        pods_door,
         ready,
     } = config;
+    let for_pods = pods_door.as_ref().map(|door| door.address);
+    let pods_listener = pods_door.and_then(|door| door.listener);
     let address = listener.local_addr().map_err(ServeError::Listener)?;
     let tls = Arc::new(Tls::new(&credentials)?);
     let stopping = CancellationToken::new();
     let tasks = TaskTracker::new();
-    let objects = Objects::start(store.clone()).await?;
+    let objects = Objects::start(store.clone(), credentials.authority_pem()).await?;
     let metrics = Metrics::new();
     let audit = audit.map(|config| start_audit(config, &metrics)).transpose()?;
-    let mut is_begun = begin(&objects).await;
+    let mut is_begun = begin(&objects, for_pods).await;
     let front = Arc::new(Front::new(Parts {
         version,
         address,
@@ -128,7 +141,7 @@ pub async fn run(
         tokio::select! {
             () = &mut shutdown => break,
             () = &mut telling_ready, if !has_told => has_told = true,
-            (stream, permit) = accept(&listener, &limit) => {
+            (stream, permit) = accept(&listener, pods_listener.as_ref(), &limit) => {
                 let serving = connection::serve(stream, tls.clone(), front.clone(), tasks.clone(), stopping.clone());
                 connections.spawn(async move {
                     serving.await;
@@ -140,11 +153,11 @@ pub async fn run(
                 is_begun = false;
                 beginning.reset();
             }
-            _ = beginning.tick(), if !is_begun => is_begun = begin(&objects).await,
+            _ = beginning.tick(), if !is_begun => is_begun = begin(&objects, for_pods).await,
             _ = renewal.tick() => renew(&credentials, &tls).await,
         }
     }
-    drop(listener);
+    drop((listener, pods_listener));
     stop(stopping, tasks, connections).await;
     if let Some(audit) = audit {
         // A thread that panics has said so.
@@ -165,16 +178,17 @@ fn start_audit(config: AuditConfig, metrics: &Metrics) -> Result<Arc<Audit>, Ser
 }
 
 /// Creates what every cluster begins with. A store that takes no writes now, its disk full, still serves reads.
-async fn begin(objects: &Objects) -> bool {
-    let begun = tokio::try_join!(objects.bootstrap(), objects.bootstrap_access_policy());
+async fn begin(objects: &Objects, for_pods: Option<SocketAddr>) -> bool {
+    let begun = tokio::try_join!(objects.bootstrap(for_pods), objects.bootstrap_access_policy());
     if let Err(error) = &begun {
-        tracing::error!(%error, "system namespaces, default roles and bindings cannot be created, trying again");
+        tracing::error!(%error, "what every cluster begins with cannot be created, trying again");
     }
     begun.is_ok()
 }
 
 async fn accept(
     listener: &TcpListener,
+    pods_listener: Option<&TcpListener>,
     limit: &Arc<Semaphore>,
 ) -> (TcpStream, tokio::sync::OwnedSemaphorePermit) {
     let permit = limit
@@ -183,14 +197,27 @@ async fn accept(
         .await
         .expect("the semaphore is never closed");
     loop {
-        match listener.accept().await {
-            Ok((stream, _)) => return (stream, permit),
+        match accept_either(listener, pods_listener).await {
+            Ok(stream) => return (stream, permit),
             Err(error) => {
                 tracing::warn!(%error, "cannot accept a connection");
                 tokio::time::sleep(ACCEPT_RETRY).await;
             }
         }
     }
+}
+
+async fn accept_either(listener: &TcpListener, pods_listener: Option<&TcpListener>) -> io::Result<TcpStream> {
+    poll_fn(|context| {
+        let listeners = [Some(listener), pods_listener].into_iter().flatten();
+        for listener in listeners {
+            if let Poll::Ready(accepted) = listener.poll_accept(context) {
+                return Poll::Ready(accepted.map(|(stream, _)| stream));
+            }
+        }
+        Poll::Pending
+    })
+    .await
 }
 
 async fn tell_ready(front: Arc<Front>, objects: LocalObjects, ready: Option<oneshot::Sender<LocalObjects>>) {

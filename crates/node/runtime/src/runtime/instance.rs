@@ -122,6 +122,10 @@ impl Instance {
         Ipv4Addr::new(10, self.network, 0, 1)
     }
 
+    pub(crate) fn bridge(&self) -> String {
+        bridge_name(&self.instance_id)
+    }
+
     /// The first range of the window that no pod has.
     pub(crate) fn free_ids(&self, used: impl Fn(IdRange) -> bool) -> Option<IdRange> {
         self.window().find(|range| !used(*range))

@@ -67,6 +67,7 @@ impl Objects {
         let name = metadata::text(given, "name").to_owned();
         let prefix = metadata::text(given, "generateName").to_owned();
         self.check_namespace(resource, namespace, &name).await?;
+        self.admit(resource, namespace, &mut object, dry_run).await?;
         metadata::fill_system_fields(&mut object, resource, self.now())?;
         let is_generated = name.is_empty() && !prefix.is_empty();
         for attempt in 1.. {
@@ -98,10 +99,24 @@ impl Objects {
                         return Err(Status { message, ..taken }.retry_after(1));
                     }
                 }
-                created => return Ok((target, created?)),
+                created => {
+                    let written = created?;
+                    if resource.kind == "Namespace" && !dry_run {
+                        self.begin_namespace(&target.name).await;
+                    }
+                    return Ok((target, written));
+                }
             }
         }
         unreachable!("the last try returns")
+    }
+
+    /// The namespace stands whatever becomes of this: the account is made up for with the first pod, and controllers see
+    /// to both.
+    async fn begin_namespace(&self, name: &str) {
+        if let Err(error) = self.ensure_namespace_defaults(name).await {
+            tracing::warn!(namespace = name, %error, "a new namespace lacks what every namespace has");
+        }
     }
 
     /// The rules of a new object; `object` has everything but its name.

@@ -1,6 +1,7 @@
 //! Drives [`Objects`] as the front does, over a store in a temporary directory.
 
 mod access;
+mod accounts;
 mod deletes;
 mod evictions;
 mod failures;
@@ -50,10 +51,10 @@ impl Server {
     async fn open(dir: tempfile::TempDir, limits: HistoryLimits) -> Self {
         let store = Arc::new(Embedded::open(dir.path(), Arc::new(SystemClock)).expect("a store"));
         let now: Timestamp = NOW.parse().expect("a time");
-        let objects = Objects::start_with(store.clone(), Arc::new(move || now), limits)
+        let objects = Objects::start_with(store.clone(), Arc::new(move || now), limits, None)
             .await
             .expect("starts");
-        objects.bootstrap().await.expect("bootstraps");
+        objects.bootstrap(None).await.expect("bootstraps");
         Self { objects, store, dir }
     }
 

@@ -56,6 +56,7 @@ async fn start_with(node: Option<Arc<dyn NodeAccess>>) -> TestServer {
         credentials: credentials.clone(),
         node,
         audit: None,
+        pods_door: None,
         ready: Some(ready),
     };
     let shutdown = async move {
@@ -290,12 +291,16 @@ async fn watches_end_cleanly_when_the_server_stops() {
     let mut sender = server.connect(Some(server.certificate(&Identity::Admin))).await;
     let path = "/api/v1/namespaces/default/configmaps";
     let watch = sender
-        .send_request(request("GET", &format!("{path}?watch=true"), &[], ""))
+        .send_request(request(
+            "GET",
+            &format!("{path}?watch=true&labelSelector=app%3Dweb"),
+            &[],
+            "",
+        ))
         .await
         .expect("a watch");
     assert_eq!(watch.status().as_u16(), 200);
-    let created =
-        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": {"k": "v"}});
+    let created = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "labels": {"app": "web"}}, "data": {"k": "v"}});
     let created = server
         .send(ADMIN, request("POST", path, &[], created.to_string()))
         .await;

@@ -55,9 +55,9 @@ async fn start(watches: Vec<StoreError>) -> (Arc<Faulty>, Arc<Objects>, tempfile
         watches: Mutex::new(watches),
     });
     let clock = Arc::new(jiff::Timestamp::now);
-    let objects = Objects::start_with(store.clone(), clock, HistoryLimits::default());
+    let objects = Objects::start_with(store.clone(), clock, HistoryLimits::default(), None);
     let objects = objects.await.expect("starts");
-    objects.bootstrap().await.expect("bootstraps");
+    objects.bootstrap(None).await.expect("bootstraps");
     (store, objects, dir)
 }
 

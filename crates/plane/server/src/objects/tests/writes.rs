@@ -519,9 +519,12 @@ async fn a_node_may_ask_for_what_its_pods_refer_to() {
         "containers": [{"name": "c", "image": "i", "envFrom": [{"configMapRef": {"name": "env"}}],
             "env": [{"name": "E", "valueFrom": {"secretKeyRef": {"name": "key", "key": "k"}}}]}],
     }});
+    let account = json!({"metadata": {"name": "robot"}});
+    server.ok("create default/serviceaccounts", account).await;
     server.ok("create default/pods", pod).await;
     for (kind, name, refers) in [
         (ConfigMap, "volume", true),
+        (ConfigMap, "kube-root-ca.crt", true),
         (ConfigMap, "env", true),
         (ConfigMap, "key", false),
         (Secret, "projected", true),
