@@ -114,8 +114,9 @@ impl Plane {
     async fn start_controllers(&mut self, collections: LocalCollections) -> anyhow::Result<()> {
         let client = self.client(Identity::Controllers).await?;
         let stopping = stopped(self.stop_clients.subscribe());
+        let root_ca = self.credentials.authority_pem().to_owned();
         self.clients
-            .spawn(async move { Ok(hotmap_workload::run(client, collections, stopping).await?) });
+            .spawn(async move { Ok(hotmap_workload::run(client, collections, &root_ca, stopping).await?) });
         Ok(())
     }
 

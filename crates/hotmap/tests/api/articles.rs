@@ -45,7 +45,7 @@ each_kubectl! {
                 "data[bootstrap.yml]",
             ]);
         }
-        assert_eq!(kubectl.ok("get cm -o name"), "");
+        assert_eq!(kubectl.ok("get cm -o name --field-selector=metadata.name!=kube-root-ca.crt"), "");
         // As its author meant it.
         kubectl.apply(&A_MAP_FOR_A_VALUE.replace("bootstrap.yml:", "bootstrap.yml: |-"));
         assert_eq!(kubectl.field("cm/test-config", ".data.bootstrap\\.yml"), "listen-address: 127.0.0.1:8080");

@@ -184,7 +184,8 @@ async fn compare(server: &Server, known: &Mutex<Known>, round: u32) {
         known.newest_version
     );
     let mut found = BTreeMap::new();
-    for item in &list.items {
+    // Every namespace has one that nobody here wrote.
+    for item in list.items.iter().filter(|item| item.name() != "kube-root-ca.crt") {
         let object: serde_json::Value = item.parse().expect("JSON");
         found.insert(
             item.name().to_owned(),

@@ -20,7 +20,7 @@ fn reference(kubectl: &Kubectl, owner: &str) -> String {
 
 fn config_maps(kubectl: &Kubectl) -> String {
     kubectl
-        .ok("get cm -o name")
+        .ok("get cm -o name --field-selector=metadata.name!=kube-root-ca.crt")
         .replace("configmap/", "")
         .replace('\n', " ")
         .trim()

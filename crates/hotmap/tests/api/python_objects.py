@@ -60,8 +60,8 @@ while True:
     token = page.metadata._continue
     if not token:
         break
-    assert page.metadata.remaining_item_count == 3 - len(names)
-assert names == ["a", "b", "c"], names
+    assert page.metadata.remaining_item_count == 4 - len(names)
+assert names == ["a", "b", "c", "kube-root-ca.crt"], names
 assert len(v1.list_config_map_for_all_namespaces(label_selector="app=py").items) == 3
 assert [i.metadata.name for i in v1.list_namespaced_config_map("default", field_selector="metadata.name=b").items] == ["b"]
 
@@ -70,7 +70,7 @@ deleted = v1.delete_namespaced_config_map("a", "default")
 # Newer releases of the client leave a Status as the dictionary it is.
 assert (deleted["status"] if isinstance(deleted, dict) else deleted.status) == "Success"
 v1.delete_collection_namespaced_config_map("default", label_selector="app=py")
-assert v1.list_namespaced_config_map("default").items == []
+assert [i.metadata.name for i in v1.list_namespaced_config_map("default").items] == ["kube-root-ca.crt"]
 
 pod = client.V1Pod(
     metadata=client.V1ObjectMeta(name="p"),

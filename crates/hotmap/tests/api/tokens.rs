@@ -184,3 +184,36 @@ fn keys_survive_a_crash_and_are_shown_to_who_checks_tokens() {
         assert_eq!(answer.code, code, "{headers:?}");
     }
 }
+
+each_kubectl! {
+    fn every_namespace_has_its_account_and_its_authority_and_gets_them_back(kubectl) {
+        let authority = std::fs::read_to_string(kubectl.server.data_dir().join("pki/ca.crt")).expect("the authority");
+        kubectl.ok("create namespace team");
+        for namespace in ["default", "kube-system", "team"] {
+            assert_eq!(kubectl.ok(&format!("get sa -o name -n {namespace}")), "serviceaccount/default\n");
+            let held = kubectl.ok(&format!("get cm kube-root-ca.crt -n {namespace} -o jsonpath={{.data.ca\\.crt}}"));
+            assert_eq!(held.trim(), authority.trim(), "{namespace}");
+        }
+        kubectl.ok("delete sa default -n team");
+        kubectl.ok("wait sa/default -n team --for=create --timeout=60s");
+        kubectl.ok("delete cm kube-root-ca.crt -n team");
+        kubectl.ok("wait cm/kube-root-ca.crt -n team --for=create --timeout=60s");
+        kubectl.call(&["patch", "cm", "kube-root-ca.crt", "-n", "team", "-p", r#"{"data":{"ca.crt":"x","more":"y"}}"#]).ok();
+        let mut restored = kubectl.start("get cm kube-root-ca.crt -n team -w -o jsonpath={.data}{\"\\n\"}");
+        assert!(!restored.line_with("BEGIN CERTIFICATE").contains("more"));
+        kubectl.ok("delete namespace team --timeout=60s");
+    }
+
+    fn a_pod_may_come_in_one_file_with_its_namespace(kubectl) {
+        let manifest: String = (0..10).map(|at| format!(
+            "---\napiVersion: v1\nkind: Namespace\nmetadata: {{name: team-{at}}}\n---\napiVersion: v1\nkind: Pod\n\
+             metadata: {{name: p, namespace: team-{at}}}\nspec: {{containers: [{{name: a, image: busybox}}]}}\n")).collect();
+        kubectl.apply(&manifest);
+        has(&kubectl.apply(&manifest), &["pod/p unchanged"]);
+        assert_eq!(kubectl.ok("get pods -A -o jsonpath={.items[*].spec.volumes[*].projected.sources[1].configMap.name}"),
+                   ["kube-root-ca.crt"; 10].join(" "));
+        let gone = "{apiVersion: v1, kind: Pod, metadata: {name: q}, spec: {serviceAccountName: gone, containers: [{name: a, image: b}]}}";
+        has(&kubectl.feed("create -f -", gone).refused(),
+            &[r#"pods "q" is forbidden: error looking up service account default/gone: serviceaccount "gone" not found"#]);
+    }
+}

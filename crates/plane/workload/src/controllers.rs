@@ -12,7 +12,7 @@ use crate::{
     events::Events,
     finished_ttl, garbage,
     informers::{Collections, Informers},
-    job, namespace_lifecycle, node_lifecycle, pod_garbage, replica_set, stateful_set, taint_eviction,
+    job, namespace_defaults, namespace_lifecycle, node_lifecycle, pod_garbage, replica_set, stateful_set, taint_eviction,
 };
 
 /// First and longest pause between two attempts at the same thing.
@@ -33,7 +33,7 @@ pub enum ControllerError {
 /// Runs the controllers until `shutdown` ends; then they stop where they are, which is safe at every point.
 ///
 /// They write through `client` and follow what they look at through `collections`: the client itself, or the server in
-/// this process. The client needs the rights that the server lists for controllers. A failed request is retried with
+/// this process. `root_ca` is what clients inside the cluster shall trust, PEM. The client needs the rights that the server lists for controllers. A failed request is retried with
 /// back-off, for ever.
 ///
 /// # Errors
@@ -41,6 +41,7 @@ pub enum ControllerError {
 pub async fn run(
     client: Client,
     collections: impl Collections,
+    root_ca: &str,
     shutdown: impl Future<Output = ()>,
 ) -> Result<(), ControllerError> {
     let mut tasks = JoinSet::new();
@@ -52,7 +53,7 @@ pub async fn run(
         clock: Arc::new(SystemClock),
     };
     tasks.spawn(event_writer.run());
-    tasks.spawn(namespace_lifecycle::run(context.clone(), collections.clone()));
+    job, namespace_defaults, namespace_lifecycle, replica_set, stateful_set,
     binding::start(&context, &mut tasks);
     cron_job::start(&context, &mut tasks);
     finished_ttl::start(&context, &mut tasks);

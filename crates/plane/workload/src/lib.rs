@@ -15,6 +15,7 @@
 //! - job: pods run until enough of them have succeeded; cron job: Jobs start by the clock; finished TTL: they go in time
 //! - disruption: how many pods may be evicted now, per budget
 //! - node lifecycle, taint eviction, pod garbage: a silent node is told of, tainted, and loses its pods
+//! - namespace defaults: the account and the ConfigMap that every namespace has are restored
 //! - namespace lifecycle: a deleted namespace is emptied, awaited and finalized
 //!
 //! All work from what is, never from which event came: started anew, they carry on where they were. They speak to the
@@ -38,6 +39,7 @@ mod garbage;
 mod informer;
 mod informers;
 mod job;
+mod namespace_defaults;
 mod namespace_lifecycle;
 mod node_lifecycle;
 mod pod_garbage;

@@ -17,7 +17,8 @@ pub(super) fn allow(wanted: &Attributes) -> bool {
         ("patch", "nodes/status" | "policy/poddisruptionbudgets/status") => true,
         ("update", "namespaces/finalize") | ("update" | "patch", "namespaces/status") => true,
         ("create" | "patch" | "update", "events" | "events.k8s.io/events") => true,
-        ("create" | "get" | "update" | "patch", "serviceaccounts") => true,
+        // What every namespace has is restored.
+        ("create" | "get" | "update" | "patch", "serviceaccounts") | ("create", "configmaps") => true,
         // A deleted namespace is emptied kind by kind, whatever the kinds are, and followed until it is empty. What nobody
         // owns any more is collected, owner references and finalizers are taken away, also whatever the kinds are.
         ("delete" | "deletecollection" | "get" | "list" | "patch" | "watch", _) => {
