@@ -53,7 +53,8 @@ pub async fn run(
         clock: Arc::new(SystemClock),
     };
     tasks.spawn(event_writer.run());
-    job, namespace_defaults, namespace_lifecycle, replica_set, stateful_set,
+    tasks.spawn(namespace_lifecycle::run(context.clone(), collections.clone()));
+    namespace_defaults::start(&context, &collections, root_ca, &mut tasks);
     binding::start(&context, &mut tasks);
     cron_job::start(&context, &mut tasks);
     finished_ttl::start(&context, &mut tasks);

@@ -59,7 +59,7 @@ pub(crate) fn start<C: Collections>(
     tasks.spawn(controller::run(controller, queue));
 }
 
-fn core(plural: &str) -> ResourcePath {
+fn core(plural: &'static str) -> ResourcePath {
     ResourcePath::new("", "v1", plural)
 }
 
@@ -129,7 +129,7 @@ impl Controller for Defaults {
 }
 
 impl Defaults {
-    async fn create(&self, plural: &str, namespace: &str, object: Value) -> Result<(), ClientError> {
+    async fn create(&self, plural: &'static str, namespace: &str, object: Value) -> Result<(), ClientError> {
         let path = core(plural).in_namespace(namespace);
         let created = self
             .context
