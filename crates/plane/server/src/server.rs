@@ -1,12 +1,12 @@
 //! A server from its listener to its last answer.
 
-use std::{future::poll_fn, io, net::SocketAddr, path::PathBuf, sync::Arc, task::Poll, time::Duration};
+use std::{future::pending, net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 
 use hotmap_store::{Store, StoreError};
 use jiff::Timestamp;
 use tokio::{
     net::{TcpListener, TcpStream},
-    sync::{Semaphore, oneshot},
+    sync::{OwnedSemaphorePermit, Semaphore, oneshot},
     task::{JoinError, JoinSet},
     time::{Instant, MissedTickBehavior},
 };
@@ -28,6 +28,9 @@ use crate::{
 /// Connections open at once; more wait in the listener's queue. About 300 MiB at the worst, and twice the watchers that
 /// the design measures with.
 const CONNECTIONS_MAX: usize = 10_000;
+/// Beside these so many may come from pods through a listener of their own: several of each pod that a node can have. Pods that
+/// use them up keep nobody out but pods.
+const POD_CONNECTIONS_MAX: usize = 2_000;
 /// Answers under way get this long when the server stops.
 const STOP_TIME_MAX: Duration = Duration::from_secs(10);
 /// The last audit records get this long.
@@ -108,8 +111,10 @@ pub async fn run(
         ready,
     } = config;
     let for_pods = pods_door.as_ref().map(|door| door.address);
-    let pods_listener = pods_door.and_then(|door| door.listener);
     let address = listener.local_addr().map_err(ServeError::Listener)?;
+    let main = Entrance::new(listener, CONNECTIONS_MAX);
+    let pods_listener = pods_door.and_then(|door| door.listener);
+    let pods = pods_listener.map(|listener| Entrance::new(listener, POD_CONNECTIONS_MAX));
     let tls = Arc::new(Tls::new(&credentials)?);
     let stopping = CancellationToken::new();
     let tasks = TaskTracker::new();
@@ -130,7 +135,6 @@ pub async fn run(
         tasks: tasks.clone(),
     }));
     let mut connections = JoinSet::new();
-    let limit = Arc::new(Semaphore::new(CONNECTIONS_MAX));
     let mut renewal = tokio::time::interval_at(Instant::now() + RENEWAL_INTERVAL, RENEWAL_INTERVAL);
     renewal.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut beginning = tokio::time::interval_at(Instant::now() + BEGIN_INTERVAL, BEGIN_INTERVAL);
@@ -141,7 +145,7 @@ pub async fn run(
         tokio::select! {
             () = &mut shutdown => break,
             () = &mut telling_ready, if !has_told => has_told = true,
-            (stream, permit) = accept(&listener, pods_listener.as_ref(), &limit) => {
+            (stream, permit) = accept(&main, pods.as_ref()) => {
                 let serving = connection::serve(stream, tls.clone(), front.clone(), tasks.clone(), stopping.clone());
                 connections.spawn(async move {
                     serving.await;
@@ -157,7 +161,7 @@ pub async fn run(
             _ = renewal.tick() => renew(&credentials, &tls).await,
         }
     }
-    drop((listener, pods_listener));
+    drop((main, pods));
     stop(stopping, tasks, connections).await;
     if let Some(audit) = audit {
         // A thread that panics has said so.
@@ -186,38 +190,45 @@ async fn begin(objects: &Objects, for_pods: Option<SocketAddr>) -> bool {
     begun.is_ok()
 }
 
-async fn accept(
-    listener: &TcpListener,
-    pods_listener: Option<&TcpListener>,
-    limit: &Arc<Semaphore>,
-) -> (TcpStream, tokio::sync::OwnedSemaphorePermit) {
-    let permit = limit
-        .clone()
-        .acquire_owned()
-        .await
-        .expect("the semaphore is never closed");
-    loop {
-        match accept_either(listener, pods_listener).await {
-            Ok(stream) => return (stream, permit),
-            Err(error) => {
-                tracing::warn!(%error, "cannot accept a connection");
-                tokio::time::sleep(ACCEPT_RETRY).await;
+/// A listener and how many connections it may have open.
+struct Entrance {
+    listener: TcpListener,
+    limit: Arc<Semaphore>,
+}
+
+impl Entrance {
+    fn new(listener: TcpListener, connections_max: usize) -> Self {
+        let limit = Arc::new(Semaphore::new(connections_max));
+        Self { listener, limit }
+    }
+
+    /// Dropping the future loses no connection.
+    async fn accept(&self) -> (TcpStream, OwnedSemaphorePermit) {
+        let permit = self.limit.clone().acquire_owned().await;
+        let permit = permit.expect("the semaphore is never closed");
+        loop {
+            match self.listener.accept().await {
+                Ok((stream, _)) => return (stream, permit),
+                Err(error) => {
+                    tracing::warn!(%error, "cannot accept a connection");
+                    tokio::time::sleep(ACCEPT_RETRY).await;
+                }
             }
         }
     }
 }
 
-async fn accept_either(listener: &TcpListener, pods_listener: Option<&TcpListener>) -> io::Result<TcpStream> {
-    poll_fn(|context| {
-        let listeners = [Some(listener), pods_listener].into_iter().flatten();
-        for listener in listeners {
-            if let Poll::Ready(accepted) = listener.poll_accept(context) {
-                return Poll::Ready(accepted.map(|(stream, _)| stream));
-            }
+async fn accept(main: &Entrance, pods: Option<&Entrance>) -> (TcpStream, OwnedSemaphorePermit) {
+    let from_pods = async {
+        match pods {
+            Some(pods) => pods.accept().await,
+            None => pending().await,
         }
-        Poll::Pending
-    })
-    .await
+    };
+    tokio::select! {
+        accepted = main.accept() => accepted,
+        accepted = from_pods => accepted,
+    }
 }
 
 async fn tell_ready(front: Arc<Front>, objects: LocalObjects, ready: Option<oneshot::Sender<LocalObjects>>) {
