@@ -1,11 +1,12 @@
 //! Restores what every namespace has when somebody deletes or edits it: the account `default`, and the ConfigMap
 //! `kube-root-ca.crt` with the authority of the API.
 //!
-//! The server makes both with the namespace itself, so as a rule there is nothing to do here. What is followed is kept as
-//! a name per namespace and no more. Sources: `pkg/controller/serviceaccount/serviceaccounts_controller.go` and
+//! The server makes both with the namespace itself, so as a rule there is nothing to do here. Objects of other names are
+//! not held. Sources: `pkg/controller/serviceaccount/serviceaccounts_controller.go` and
 //! `pkg/controller/certificates/rootcacertpublisher/publisher.go`, Kubernetes 1.36.
 
 mod known;
+mod named;
 
 use std::sync::Arc;
 
@@ -17,7 +18,10 @@ use serde_json::{Value, json};
 use tokio::task::JoinSet;
 use tracing::{info, warn};
 
-use self::known::{ACCOUNT, Authority, DESCRIPTION, DESCRIPTION_KEY, Known, ROOT_CA};
+use self::{
+    known::{ACCOUNT, Authority, DESCRIPTION, DESCRIPTION_KEY, Known, ROOT_CA},
+    named::Named,
+};
 use crate::{
     context::Context,
     controller::{self, Controller, ReconcileError, Requeue},
@@ -41,13 +45,14 @@ pub(crate) fn start<C: Collections>(
 ) {
     let queue = Queue::default();
     let known = Arc::new(Mutex::new(Known::new(root_ca)));
-    let follow = |plural| Follower::new(collections.collection(core(plural)), C::PATIENCE);
+    let follow = |plural, name| {
+        let collection = collections.collection(core(plural));
+        Follower::new(Named { collection, name }, C::PATIENCE)
+    };
     tasks.spawn(hear(
-        [
-            follow("namespaces"),
-            follow("serviceaccounts"),
-            follow("configmaps"),
-        ],
+        Follower::new(collections.collection(core("namespaces")), C::PATIENCE),
+        follow("serviceaccounts", ACCOUNT),
+        follow("configmaps", ROOT_CA),
         known.clone(),
         queue.clone(),
     ));
@@ -64,8 +69,13 @@ fn core(plural: &'static str) -> ResourcePath {
 }
 
 /// Tells `known` of everything, and the queue of the namespaces that lack something.
-async fn hear<S: ListWatch>(followers: [Follower<S>; 3], known: Arc<Mutex<Known>>, queue: Queue<Key>) {
-    let [mut namespaces, mut accounts, mut config_maps] = followers;
+async fn hear<S: ListWatch, N: ListWatch>(
+    mut namespaces: Follower<S>,
+    mut accounts: Follower<N>,
+    mut config_maps: Follower<N>,
+    known: Arc<Mutex<Known>>,
+    queue: Queue<Key>,
+) {
     let take = |applied: fn(&mut Known, &RawObject), deleted: fn(&mut Known, &RawObject), event| {
         let mut known = known.lock();
         match event {

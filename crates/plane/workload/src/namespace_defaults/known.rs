@@ -31,7 +31,7 @@ pub(super) enum Authority {
     Wrong(Value),
 }
 
-/// What is known of all namespaces. Nothing is said to be lacking before every kind was heard of once.
+/// What is known of all namespaces, told of objects with the right name alone. Nothing is said to be lacking before every kind was heard of once.
 pub(super) struct Known {
     root_ca: Arc<str>,
     unheard: u8,
@@ -101,22 +101,15 @@ impl Known {
     }
 
     pub(super) fn account_applied(&mut self, raw: &RawObject) {
-        if raw.name() == ACCOUNT {
-            self.accounts.insert(raw.namespace().to_owned());
-        }
+        self.accounts.insert(raw.namespace().to_owned());
     }
 
     pub(super) fn account_deleted(&mut self, raw: &RawObject) {
-        if raw.name() == ACCOUNT {
-            self.accounts.remove(raw.namespace());
-            self.touched.insert(raw.namespace().to_owned());
-        }
+        self.accounts.remove(raw.namespace());
+        self.touched.insert(raw.namespace().to_owned());
     }
 
     pub(super) fn config_map_applied(&mut self, raw: &RawObject) {
-        if raw.name() != ROOT_CA {
-            return;
-        }
         // What cannot be read has nothing of what it should have.
         let held = raw.parse::<ConfigMap>().unwrap_or(ConfigMap {
             metadata: Annotations {
@@ -130,10 +123,8 @@ impl Known {
     }
 
     pub(super) fn config_map_deleted(&mut self, raw: &RawObject) {
-        if raw.name() == ROOT_CA {
-            self.authorities.remove(raw.namespace());
-            self.touched.insert(raw.namespace().to_owned());
-        }
+        self.authorities.remove(raw.namespace());
+        self.touched.insert(raw.namespace().to_owned());
     }
 
     /// Whether the account is missing, and how it is with the ConfigMap. A namespace that is not there lacks nothing.
@@ -189,8 +180,8 @@ mod tests {
         raw(json!({"metadata": {"name": name}}))
     }
 
-    fn account(namespace: &str, name: &str) -> RawObject {
-        raw(json!({"metadata": {"name": name, "namespace": namespace}}))
+    fn account(namespace: &str) -> RawObject {
+        raw(json!({"metadata": {"name": ACCOUNT, "namespace": namespace}}))
     }
 
     fn config_map(namespace: &str, data: Value, description: &str) -> RawObject {
@@ -205,8 +196,7 @@ mod tests {
             known.namespace_applied(&namespace(name));
         }
         known.heard();
-        known.account_applied(&account("a", ACCOUNT));
-        known.account_applied(&account("b", "other"));
+        known.account_applied(&account("a"));
         known.heard();
         assert!(known.take_lacking().is_empty(), "ConfigMaps are not known yet");
         known.config_map_applied(&config_map("a", json!({"ca.crt": "PEM"}), "d"));
@@ -220,15 +210,13 @@ mod tests {
         assert_eq!(known.take_lacking(), ["b"]);
         assert_eq!(known.state_of("b"), (true, Authority::Missing));
         assert!(known.take_lacking().is_empty());
-        known.account_applied(&account("b", ACCOUNT));
+        known.account_applied(&account("b"));
         known.config_map_applied(&config_map("b", json!({"ca.crt": "PEM"}), "d"));
         assert!(known.take_lacking().is_empty());
-        known.account_deleted(&account("b", ACCOUNT));
+        known.account_deleted(&account("b"));
         assert_eq!(known.take_lacking(), ["b"]);
         known.config_map_deleted(&config_map("a", json!({}), "d"));
         assert_eq!(known.take_lacking(), ["a"]);
-        known.account_deleted(&account("a", "other"));
-        assert!(known.take_lacking().is_empty());
     }
 
     #[test]
@@ -238,7 +226,7 @@ mod tests {
         known.namespace_applied(&raw(ending));
         assert!(known.take_lacking().is_empty());
         known.namespace_deleted(&namespace("a"));
-        known.account_deleted(&account("a", ACCOUNT));
+        known.account_deleted(&account("a"));
         assert!(known.take_lacking().is_empty());
     }
 
