@@ -1,7 +1,9 @@
-//! What a new pod is given by its service account: that the account exists, its token, its pull secrets.
+//! What a new pod is given by its service account, which must exist: its token, its pull secrets, its limits.
 //!
 //! Follows `plugin/pkg/admission/serviceaccount/admission.go`, Kubernetes 1.36. The volume's last source upstream, a
 //! ConfigMap that only another distribution has, is left out.
+
+mod secret_limits;
 
 use hotmap_kinds::Resource;
 use hotmap_object::Status;
@@ -22,7 +24,7 @@ impl Objects {
     ///
     /// # Errors
     ///
-    /// 403 if the account does not exist.
+    /// 403 if the account does not exist or does not allow what the pod refers to.
     pub(super) async fn admit(
         &self,
         resource: &Resource,
@@ -30,8 +32,13 @@ impl Objects {
         object: &mut Object,
         dry_run: bool,
     ) -> Result<(), Status> {
-        if (resource.group, resource.plural) != ("", "pods") || is_mirror(object) {
+        if (resource.group, resource.plural) != ("", "pods") {
             return Ok(());
+        }
+        if is_mirror(object) {
+            // Its spec is the node's: what it must not have is refused, and nothing is added.
+            let limits = secret_limits::of_mirror(spec(object));
+            return limits.map_err(|why| forbidden(resource, object, why));
         }
         let name = spec(object)
             .get("serviceAccountName")
@@ -43,14 +50,12 @@ impl Objects {
             let why = format!(
                 "error looking up service account {namespace}/{name}: serviceaccount {name:?} not found"
             );
-            return Err(Status::forbidden(
-                &resource.group_resource(),
-                shown_name(object),
-                why,
-            ));
+            return Err(forbidden(resource, object, why));
         };
         let volume = metadata::generate_name(VOLUME)?;
         complete(spec(object), &name, &account, volume);
+        let limits = secret_limits::of_account(spec(object), &name, &account);
+        limits.map_err(|why| forbidden(resource, object, why))?;
         // What was added has defaults too, and an account has two spellings.
         resource.strategy.default(object);
         Ok(())
@@ -92,14 +97,14 @@ fn spec(object: &mut Object) -> &mut Map<String, Value> {
     held.as_object_mut().expect("just made an object")
 }
 
-/// The name in a refusal, where none has been generated yet.
-fn shown_name(object: &Object) -> &str {
-    let given = metadata::of(object);
-    let names = ["name", "generateName"].map(|field| metadata::text(given, field));
-    names
-        .into_iter()
-        .find(|name| !name.is_empty())
-        .unwrap_or("Unknown")
+/// Names have not been generated yet: a pod without one is called by the prefix it gave.
+fn forbidden(resource: &Resource, pod: &Object, why: String) -> Status {
+    let given = metadata::of(pod);
+    let mut names = ["name", "generateName"]
+        .iter()
+        .map(|field| metadata::text(given, field));
+    let name = names.find(|name| !name.is_empty()).unwrap_or("Unknown");
+    Status::forbidden(&resource.group_resource(), name, why)
 }
 
 /// Everything that the account decides, as a function of pod and account.
