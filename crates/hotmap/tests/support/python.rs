@@ -22,6 +22,18 @@ impl Python {
         None
     }
 
+    /// Its program, and the directories that it and its packages are in: a pod that mounts them there has all of it.
+    #[track_caller]
+    pub(crate) fn installed(&self) -> (String, Vec<String>) {
+        let script = "import sys; print(sys.executable, sys.base_prefix, sys.prefix, sep='\\n')";
+        let said = finish(Command::new(&self.program).args(["-c", script]), None).ok();
+        let mut lines = said.lines().map(str::to_owned);
+        let program = lines.next().expect("a line of its own");
+        let mut directories = Vec::from_iter(lines);
+        directories.dedup();
+        (program, directories)
+    }
+
     /// Runs a script against a server.
     #[track_caller]
     pub(crate) fn run(&self, script: &str, server: &Server) -> Finished {
