@@ -1,7 +1,6 @@
 //! Where the pods of this node reach the API: the node's address on their bridge.
 //!
-//! The socket is tied to the bridge, so that nothing else gets in by it: not another host that takes us for a router, and
-//! not this host itself, which has the address of `--listen`.
+//! The socket is tied to the bridge, so that another host that takes us for a router does not get in by it.
 
 use std::{
     io,
