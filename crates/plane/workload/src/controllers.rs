@@ -12,7 +12,8 @@ use crate::{
     events::Events,
     finished_ttl, garbage,
     informers::{Collections, Informers},
-    job, namespace_defaults, namespace_lifecycle, node_lifecycle, pod_garbage, replica_set, stateful_set, taint_eviction,
+    job, namespace_defaults, namespace_lifecycle, node_lifecycle, pod_garbage, replica_set, stateful_set,
+    taint_eviction,
 };
 
 /// First and longest pause between two attempts at the same thing.
@@ -33,8 +34,8 @@ pub enum ControllerError {
 /// Runs the controllers until `shutdown` ends; then they stop where they are, which is safe at every point.
 ///
 /// They write through `client` and follow what they look at through `collections`: the client itself, or the server in
-/// this process. `root_ca` is what clients inside the cluster shall trust, PEM. The client needs the rights that the server lists for controllers. A failed request is retried with
-/// back-off, for ever.
+/// this process. `root_ca` is what clients inside the cluster shall trust, PEM. The client needs the rights that the server
+/// lists for controllers. A failed request is retried with back-off, for ever.
 ///
 /// # Errors
 /// [`ControllerError`] if a controller itself breaks. None of them ends on its own account.
