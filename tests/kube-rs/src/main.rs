@@ -82,7 +82,7 @@ async fn objects(client: Client) -> Result<(), Box<dyn std::error::Error>> {
             break;
         }
     }
-    assert_eq!(names, ["a", "b", "c"]);
+    assert_eq!(names, ["a", "b", "c", "kube-root-ca.crt"]);
     assert!(maps.delete("c", &DeleteParams::default()).await?.is_right(), "a ConfigMap's deletion is a Status");
 
     let secrets: Api<Secret> = Api::default_namespaced(client.clone());
@@ -126,10 +126,10 @@ async fn reflected(client: Client, streaming: bool) -> Result<(), Box<dyn std::e
     let objects = watcher::watcher(maps.clone(), config).applied_objects();
     pin_mut!(objects);
     let mut names = Vec::new();
-    while names.len() < 2 {
+    while names.len() < 3 {
         names.extend(objects.next().await.expect("it goes on")?.metadata.name);
     }
-    assert_eq!(names, ["a", "b"]);
+    assert_eq!(names, ["a", "b", "kube-root-ca.crt"]);
     let value = if streaming { "4" } else { "3" };
     maps.patch("b", &PatchParams::default(), &Patch::Merge(json!({"data": {"k": value}}))).await?;
     let changed = objects.next().await.expect("it goes on")?;
