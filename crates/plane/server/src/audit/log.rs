@@ -147,7 +147,12 @@ impl AuditLog {
             .recv_timeout(patience.saturating_sub(begun.elapsed()))
             .is_err()
         {
-            self.given_up();
+            return self.given_up();
+        }
+        // The metric ends with the server.
+        let lost = self.shared.losing.swap(0, Ordering::Relaxed);
+        if lost > 0 {
+            warn!(lost, "audit records were lost before the end");
         }
     }
 
