@@ -21,8 +21,6 @@
 //! All work from what is, never from which event came: started anew, they carry on where they were. They speak to the
 //! API like any client and know neither disks nor agents.
 
-#![allow(dead_code, reason = "the frame is ahead of the controllers that use it")]
-
 mod batches;
 mod binding;
 mod claims;
