@@ -46,7 +46,8 @@ fn a_bad_configuration_reaches_every_pod_and_breaks_each_at_its_next_start() {
         assert_eq!(served(&node, pod), "good configuration", "{pod} has not read it");
     }
 
-    node.sh(&pods[0], "kill 1");
+    // The shell that kills may go with its pod before it says so.
+    node.exec(&pods[0], "kill 1");
     node.waiting(&pods[0], "CrashLoopBackOff");
     has(
         &node.ok(&format!("logs {}", pods[0])),
@@ -97,7 +98,7 @@ fn a_rollout_stops_at_the_bad_configuration_and_saves_nobody() {
         assert_eq!(served(&node, pod), "good configuration");
     }
 
-    node.sh(old[0], "kill 1");
+    node.exec(old[0], "kill 1");
     broken(old[0]);
     node.ok("wait deployment/nginx --for=jsonpath={.status.readyReplicas}=2 --timeout=120s");
 
