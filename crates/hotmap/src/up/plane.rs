@@ -4,7 +4,7 @@ use std::{net::SocketAddr, path::Path, sync::Arc};
 
 use anyhow::{Context, anyhow};
 use hotmap_agent::{Access, Agent, AgentConfig, ApiForPods, PreparedAgent};
-use hotmap_client::{Client, ClientConfig, Server};
+use hotmap_client::{Client, ClientConfig, Server, Timeouts};
 use hotmap_runtime::BootId;
 use hotmap_server::{
     NodeAccess, ServerConfig,
@@ -140,7 +140,7 @@ impl Plane {
         &self.url
     }
 
-    /// A client with an identity of ours.
+    /// A client in this process, with an identity of ours.
     pub(super) async fn client(&self, identity: Identity) -> anyhow::Result<Client> {
         let credentials = self.credentials.clone();
         let certificate = spawn_blocking(move || credentials.client(&identity, Timestamp::now())).await??;
@@ -149,6 +149,7 @@ impl Plane {
             certificate_pem: certificate.certificate_pem.into_bytes(),
             key_pem: certificate.key_pem.into_bytes(),
         });
+        config.timeouts = Timeouts::in_process();
         Ok(Client::new(config)?)
     }
 

@@ -148,6 +148,16 @@ pub struct Timeouts {
     pub reconnect_max: Duration,
 }
 
+impl Timeouts {
+    /// For a server in this very process: it dies with its client, and a PING would only wake both.
+    pub fn in_process() -> Self {
+        Self {
+            ping_interval: Duration::from_secs(60 * 60),
+            ..Self::default()
+        }
+    }
+}
+
 impl Default for Timeouts {
     /// A dead connection is found within 9 s, a server that comes back within 2 s.
     fn default() -> Self {

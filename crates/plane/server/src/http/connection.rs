@@ -101,7 +101,7 @@ async fn serve_http2(
     let service = service_fn(move |request| answer(front.clone(), peer.clone(), source, request));
     let connection = http2::Builder::new(Tracked(tasks))
         .timer(TokioTimer::new())
-        .keep_alive_interval(PING_INTERVAL)
+        .keep_alive_interval(ping_interval(source))
         .keep_alive_timeout(PING_TIMEOUT)
         .max_concurrent_streams(STREAMS_MAX)
         .max_header_list_size(HEADER_BYTES_MAX as u32)
@@ -113,6 +113,13 @@ async fn serve_http2(
         () = stopping.cancelled() => connection.as_mut().graceful_shutdown(),
     }
     connection.await
+}
+
+/// A peer on this machine is not pinged: the kernel tells of its end, and PINGs would only wake both. If it is stopped while
+/// data waits for it, TCP gives it up as it gives up others.
+fn ping_interval(source: Option<SocketAddr>) -> Option<Duration> {
+    let is_here = source.is_some_and(|source| source.ip().to_canonical().is_loopback());
+    (!is_here).then_some(PING_INTERVAL)
 }
 
 async fn answer(
@@ -145,5 +152,25 @@ where
 {
     fn execute(&self, future: F) {
         self.0.spawn(future);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_is_on_this_machine_is_not_pinged() {
+        for (source, pinged) in [
+            ("127.0.0.1:5000", false),
+            ("[::1]:5000", false),
+            ("[::ffff:127.0.0.1]:5000", false),
+            ("10.0.0.2:5000", true),
+            ("[fe80::1]:5000", true),
+        ] {
+            let source = source.parse().expect("an address");
+            assert_eq!(ping_interval(Some(source)).is_some(), pinged, "{source}");
+        }
+        assert_eq!(ping_interval(None), Some(PING_INTERVAL));
     }
 }
