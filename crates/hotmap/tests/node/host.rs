@@ -1,6 +1,7 @@
 //! A node on this machine for one test, and the proof that nothing of it is left.
 
 use std::{
+    cell::Cell,
     fs,
     ops::{Deref, DerefMut},
     os::unix::fs::OpenOptionsExt,
@@ -311,10 +312,26 @@ pub(crate) fn processes(like: impl Fn(u32) -> bool) -> Vec<u32> {
 }
 
 /// One of the few nodes that may run at a time.
-struct Turn(#[expect(dead_code, reason = "holds a lock until it is dropped")] fs::File);
+struct Turn(#[expect(dead_code, reason = "holds a lock until it is dropped")] Option<fs::File>);
+
+thread_local! {
+    static TURNS: Cell<u32> = const { Cell::new(0) };
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        TURNS.set(TURNS.get() - 1);
+    }
+}
 
 impl Turn {
     fn take() -> Self {
+        TURNS.set(TURNS.get() + 1);
+        // A test with a second node does not wait for a turn: it could be its own.
+        Self((TURNS.get() == 1).then(Self::lock))
+    }
+
+    fn lock() -> fs::File {
         let directory = std::env::temp_dir();
         let path = |number: u32| -> PathBuf { directory.join(format!("hotmap-e2e-turn-{number}")) };
         let open = |number: u32| {
@@ -325,11 +342,11 @@ impl Turn {
         for number in 0..NODES_MAX {
             let file = open(number);
             if file.try_lock().is_ok() {
-                return Self(file);
+                return file;
             }
         }
         let file = open(std::process::id() % NODES_MAX);
         file.lock().expect("a lock of ours");
-        Self(file)
+        file
     }
 }
