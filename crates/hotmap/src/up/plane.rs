@@ -42,7 +42,7 @@ pub(super) struct Plane {
 }
 
 impl Plane {
-    /// Starts everything; returns once `/readyz` is good.
+    /// Starts everything; returns once it serves, with what every cluster begins with.
     pub(super) async fn start(config: &UpConfig, data_dir: &DataDir) -> anyhow::Result<Self> {
         let listener = TcpListener::bind(config.listen).await.with_context(|| {
             format!(

@@ -134,11 +134,6 @@ impl Front {
         &self.metrics
     }
 
-    /// Whether `/readyz` is good.
-    pub(crate) fn is_ready(&self) -> bool {
-        health::report("readyz", None, &Query::default(), &self.facts()).code == 200
-    }
-
     /// Answers one request, whatever happens: a panic is a 500.
     pub(crate) async fn answer(
         &self,

@@ -41,8 +41,6 @@ const RENEWAL_INTERVAL: Duration = Duration::from_secs(60 * 60);
 const ACCEPT_RETRY: Duration = Duration::from_millis(100);
 /// How long until system namespaces, default roles and gathered rules are tried again where the store takes no writes.
 const BEGIN_INTERVAL: Duration = Duration::from_secs(10);
-/// How often a server that is still loading looks whether it is ready; only before the first readiness.
-const READY_INTERVAL: Duration = Duration::from_millis(2);
 
 /// What a server needs besides store and listener.
 pub struct ServerConfig {
@@ -56,7 +54,7 @@ pub struct ServerConfig {
     pub audit: Option<AuditConfig>,
     /// Where pods reach this server, if they do.
     pub pods_door: Option<PodsDoor>,
-    /// Given its objects once everything is loaded and `/readyz` is good.
+    /// Given its objects once everything is loaded and what every cluster begins with is there.
     pub ready: Option<oneshot::Sender<LocalObjects>>,
 }
 
@@ -108,7 +106,7 @@ pub async fn run(
         node,
         audit,
         pods_door,
-        ready,
+        mut ready,
     } = config;
     let for_pods = pods_door.as_ref().map(|door| door.address);
     let address = listener.local_addr().map_err(ServeError::Listener)?;
@@ -139,12 +137,13 @@ pub async fn run(
     renewal.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut beginning = tokio::time::interval_at(Instant::now() + BEGIN_INTERVAL, BEGIN_INTERVAL);
     let mut shutdown = std::pin::pin!(shutdown);
-    let mut telling_ready = std::pin::pin!(tell_ready(front.clone(), objects.local(), ready));
-    let mut has_told = false;
     loop {
+        if is_begun && let Some(ready) = ready.take() {
+            // Nobody may listen any more: then nobody needs to know.
+            let _ = ready.send(objects.local());
+        }
         tokio::select! {
             () = &mut shutdown => break,
-            () = &mut telling_ready, if !has_told => has_told = true,
             (stream, permit) = accept(&main, pods.as_ref()) => {
                 let serving = connection::serve(stream, tls.clone(), front.clone(), tasks.clone(), stopping.clone());
                 connections.spawn(async move {
@@ -229,15 +228,6 @@ async fn accept(main: &Entrance, pods: Option<&Entrance>) -> (TcpStream, OwnedSe
         accepted = main.accept() => accepted,
         accepted = from_pods => accepted,
     }
-}
-
-async fn tell_ready(front: Arc<Front>, objects: LocalObjects, ready: Option<oneshot::Sender<LocalObjects>>) {
-    let Some(ready) = ready else { return };
-    while !front.is_ready() {
-        tokio::time::sleep(READY_INTERVAL).await;
-    }
-    // Nobody may listen any more: then nobody needs to know.
-    let _ = ready.send(objects);
 }
 
 async fn renew(credentials: &Credentials, tls: &Tls) {
