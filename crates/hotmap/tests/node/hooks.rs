@@ -62,7 +62,7 @@ fn a_container_whose_hook_fails_is_stopped_and_backs_off() {
 fn the_last_hook_runs_before_the_signal_and_within_the_grace_period() {
     let Some(node) = Node::start() else { return };
     let script = "trap 'echo asked; exit 0' TERM; echo up; sleep infinity & wait";
-    let serve = "mkdir /tmp/www; exec busybox httpd -f -v -p 8080 -h /tmp/www";
+    let serve = "mkdir /tmp/www; echo up; exec busybox httpd -f -v -p 8080 -h /tmp/www";
     let ready = json!({"readinessProbe": {"tcpSocket": {"port": 8080}, "periodSeconds": 1}});
     let mut http = shell(serve, ready);
     http["lifecycle"] = json!({"preStop": {"httpGet": {"path": "/bye", "port": 8080}}});
@@ -83,6 +83,7 @@ fn the_last_hook_runs_before_the_signal_and_within_the_grace_period() {
     }
     node.event("failing", "FailedPreStopHook: PreStopHook failed");
     let mut log = node.start("logs -f sleeping");
+    log.line_with("up");
     let mut watch = node.start("get pod sleeping --watch");
     watch.line_with("1/1");
     node.ok("delete pod sleeping --wait=false");
@@ -90,6 +91,7 @@ fn the_last_hook_runs_before_the_signal_and_within_the_grace_period() {
     has(&watch.line_with("Terminating"), &["1/1"]);
     log.line_with("asked");
     let mut log = node.start("logs -f http");
+    log.line_with("up");
     node.ok("delete pod http --wait=false");
     // An answer is an answer, also this one.
     log.line_with("response:404");
@@ -131,7 +133,7 @@ fn a_dead_container_has_its_hook_and_the_grace_period_of_its_probe() {
         "p",
         json!({"terminationGracePeriodSeconds": 3600, "containers": [container]}),
     )]);
-    node.ready("p");
+    node.start("logs -f p").line_with("up");
     node.sh("p", "rm /tmp/alive");
     node.wait("p", "jsonpath={.status.containerStatuses[0].restartCount}=1");
     node.ready("p");
@@ -151,6 +153,7 @@ fn a_container_names_its_own_signal() {
     )]);
     node.ready("p");
     let mut log = node.start("logs -f p");
+    log.line_with("up");
     node.ok("delete pod p --wait=false");
     log.line_with("quit");
     node.ok("wait --for=delete pod/p --timeout=120s");
