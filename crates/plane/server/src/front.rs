@@ -1,6 +1,7 @@
 //! Where every request goes: who asks, what for, may they, and who answers.
 
 mod lanes;
+mod served;
 
 use std::{any::Any, net::SocketAddr, panic::AssertUnwindSafe, sync::Arc, time::Instant};
 
@@ -39,10 +40,11 @@ use crate::{
     version,
 };
 use lanes::Lanes;
+use served::{allowed, find};
 
-/// Where those who check tokens themselves look for our keys.
 /// What upstream's router says.
 const NOT_FOUND: &str = "404 page not found\n";
+/// Where those who check tokens themselves look for our keys.
 const OPENID_CONFIGURATION: &str = "/.well-known/openid-configuration";
 const KEY_SET: &str = "/openid/v1/jwks";
 
@@ -595,88 +597,6 @@ fn not_served(path: &ResourcePath) -> Result<Reply, Status> {
     }
 }
 
-/// The resource of a path; `None` where not even its group and version are served.
-///
-/// # Errors
-///
-/// 404 for a resource that is not served, 501 for a sub-resource that Kubernetes has and we do not yet.
-fn find(path: &ResourcePath) -> Result<Option<(&'static Resource, Option<&'static Subresource>)>, Status> {
-    let mut all = hotmap_kinds::resources().iter();
-    if !all.any(|one| (one.group, one.version) == (path.group.as_str(), path.version.as_str())) {
-        return Ok(None);
-    }
-    let resource = hotmap_kinds::find(&path.group, &path.version, &path.resource);
-    let resource = resource.ok_or_else(Status::page_not_found)?;
-    let is_misplaced = match (resource.namespaced, &path.namespace, &path.name) {
-        (true, None, name) => name.is_some(),
-        (false, namespace, _) => namespace.is_some(),
-        (true, Some(_), _) => false,
-    };
-    if is_misplaced || !path.rest.is_empty() {
-        return Err(Status::page_not_found());
-    }
-    let Some(name) = &path.subresource else {
-        return Ok(Some((resource, None)));
-    };
-    match resource.subresources.iter().find(|one| one.name == name) {
-        Some(subresource) => Ok(Some((resource, Some(subresource)))),
-        None if is_known_elsewhere(resource.plural, name) => Err(Status::new(
-            501,
-            "NotImplemented",
-            format!(
-                "{}/{name} is not served: hotmap has no {name} yet",
-                resource.plural
-            ),
-        )),
-        None => Err(Status::page_not_found()),
-    }
-}
-
-fn is_known_elsewhere(resource: &str, subresource: &str) -> bool {
-    match resource {
-        "pods" => matches!(
-            subresource,
-            "attach" | "portforward" | "proxy" | "ephemeralcontainers" | "resize"
-        ),
-        "nodes" | "services" => subresource == "proxy",
-        _ => false,
-    }
-}
-
-/// The verb, if the resource has it at this path.
-///
-/// # Errors
-///
-/// 405.
-fn allowed(
-    path: &ResourcePath,
-    resource: &Resource,
-    subresource: Option<&Subresource>,
-    verb: Option<Verb>,
-) -> Result<Verb, Status> {
-    let verbs = subresource.map_or(resource.verbs, |one| one.verbs);
-    let verb = verb.filter(|verb| {
-        let has_name = path.name.is_some();
-        let fits_path = match verb {
-            Verb::Create if subresource.is_none() => {
-                !has_name && (path.namespace.is_some() || !resource.namespaced)
-            }
-            Verb::Update | Verb::Patch => has_name,
-            // Upstream deletes collections one namespace at a time.
-            Verb::DeleteCollection => path.namespace.is_some() || !resource.namespaced,
-            _ => true,
-        };
-        fits_path && verbs.contains(&verb.as_str())
-    });
-    verb.ok_or_else(|| {
-        Status::new(
-            405,
-            "MethodNotAllowed",
-            "the server does not allow this method on the requested resource",
-        )
-    })
-}
-
 /// Ends the record with the answer: at once, or for a watch or a stream with its body.
 fn audited(
     mut response: Response<ResponseBody>,
@@ -731,56 +651,4 @@ fn panic_text(panic: &(dyn Any + Send)) -> &str {
     let text = panic.downcast_ref::<&str>().copied();
     text.or_else(|| panic.downcast_ref::<String>().map(String::as_str))
         .unwrap_or("no text")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn check(method: &str, url: &str) -> u16 {
-        let (path, query) = url.split_once('?').unwrap_or((url, ""));
-        let Target::Resource(path) = Target::parse(path) else {
-            return 0;
-        };
-        let verb = path.verb(
-            &Method::from_bytes(method.as_bytes()).expect("a method"),
-            &Query::parse(query),
-        );
-        match find(&path) {
-            Ok(None) => 404,
-            Ok(Some((resource, subresource))) => {
-                allowed(&path, resource, subresource, verb).map_or_else(|status| status.code, |_| 200)
-            }
-            Err(status) => status.code,
-        }
-    }
-
-    #[test]
-    fn only_what_is_served_is_routed() {
-        for (method, url, code) in [
-            ("GET", "/api/v1/configmaps", 200),
-            ("GET", "/api/v1/namespaces/a/configmaps/b", 200),
-            ("POST", "/api/v1/namespaces/a/configmaps", 200),
-            ("POST", "/api/v1/configmaps", 405),
-            ("POST", "/api/v1/namespaces/a/configmaps/b", 405),
-            ("PUT", "/api/v1/namespaces/a/configmaps", 405),
-            ("DELETE", "/api/v1/configmaps", 405),
-            ("DELETE", "/api/v1/namespaces/a/configmaps", 200),
-            ("DELETE", "/api/v1/namespaces", 405),
-            ("GET", "/api/v1/configmaps/b", 404),
-            ("GET", "/api/v1/namespaces/a/nodes", 404),
-            ("GET", "/api/v1/namespaces/a/foos", 404),
-            ("GET", "/apis/foo/v1/bars", 404),
-            ("PUT", "/api/v1/namespaces/a/finalize", 200),
-            ("GET", "/api/v1/namespaces/a/finalize", 405),
-            ("POST", "/api/v1/namespaces/a/pods/b/binding", 200),
-            ("GET", "/api/v1/namespaces/a/pods/b/log", 200),
-            ("GET", "/api/v1/namespaces/a/pods/b/log/more", 404),
-            ("POST", "/api/v1/namespaces/a/pods/b/attach", 501),
-            ("GET", "/api/v1/namespaces/a/pods/b/nothing", 404),
-            ("OPTIONS", "/api/v1/nodes", 405),
-        ] {
-            assert_eq!(check(method, url), code, "{method} {url}");
-        }
-    }
 }
