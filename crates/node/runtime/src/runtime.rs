@@ -2,6 +2,7 @@
 
 mod cleanup;
 mod connection;
+mod exec;
 mod instance;
 mod pods;
 mod spawn;
@@ -17,14 +18,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use tokio::io::AsyncReadExt;
 use tokio::task::spawn_blocking;
 use tracing::{info, warn};
 
 use crate::config::{IdRange, RuntimeConfig};
-use crate::error::{ContainerError, ExecError, OpenError, PurgeError, SandboxError, StartError};
+use crate::error::{ContainerError, OpenError, PurgeError, SandboxError, StartError};
 use crate::events::Events;
-use crate::exec::{ExecConfig, ExecReader, ExecSession, ExecSyncOutput};
 use crate::netlink::Netlink;
 use crate::protocol::{self, Call, Refusal, Reply, STATE_FILE, VERSION};
 use crate::spec::{ContainerConfig, SandboxConfig};
@@ -577,69 +576,6 @@ impl Runtime {
         .await
     }
 
-    /// Runs a command in the newest attempt of a container, which must run.
-    pub async fn exec(
-        &self,
-        pod_uid: &str,
-        container: &str,
-        config: ExecConfig,
-    ) -> Result<ExecSession, ExecError> {
-        validate::argv(&config.argv).map_err(ExecError::Invalid)?;
-        let Some(sandbox) = self.sandbox(pod_uid) else {
-            return Err(ExecError::NoSandbox(pod_uid.to_owned()));
-        };
-        if !self.is_attached(pod_uid) {
-            // Its containers are known to have ended.
-            let known = sandbox.container(container).is_some();
-            let name = if known { container } else { pod_uid }.to_owned();
-            return Err(if known {
-                ExecError::NotRunning(name)
-            } else {
-                ExecError::NoSandbox(name)
-            });
-        }
-        let connection = Connection::open(&self.pod_dir(pod_uid))
-            .await
-            .map_err(ExecError::Shim)?;
-        ExecSession::start(connection, pod_uid, container, config).await
-    }
-
-    /// Runs a command to its end and brings back what it printed, at most `output_bytes_max` of each stream; the rest is
-    /// read and dropped. At the timeout the command is killed.
-    pub async fn exec_sync(
-        &self,
-        pod_uid: &str,
-        container: &str,
-        argv: Vec<String>,
-        timeout: Duration,
-        output_bytes_max: usize,
-    ) -> Result<ExecSyncOutput, ExecError> {
-        let config = ExecConfig {
-            argv,
-            stdout: true,
-            stderr: true,
-            ..ExecConfig::default()
-        };
-        let run = async {
-            let mut session = self.exec(pod_uid, container, config).await?;
-            let (stdout, stderr) = (session.stdout.take(), session.stderr.take());
-            let (exit_code, stdout, stderr) = tokio::join!(
-                session.wait(),
-                read_bounded(stdout, output_bytes_max),
-                read_bounded(stderr, output_bytes_max),
-            );
-            let (stdout, stderr) = (stdout.map_err(ExecError::Shim)?, stderr.map_err(ExecError::Shim)?);
-            Ok(ExecSyncOutput {
-                exit_code: exit_code?,
-                stdout,
-                stderr,
-            })
-        };
-        tokio::time::timeout(timeout, run)
-            .await
-            .unwrap_or(Err(ExecError::Timeout(timeout)))
-    }
-
     /// What happens from now on, after every exit that is still on record.
     pub fn events(&self) -> Events {
         self.inner.pods.events()
@@ -680,22 +616,6 @@ async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) 
     match spawn_blocking(work).await {
         Ok(done) => done,
         Err(error) => std::panic::resume_unwind(error.into_panic()),
-    }
-}
-
-async fn read_bounded(reader: Option<ExecReader>, max: usize) -> io::Result<Vec<u8>> {
-    let Some(mut reader) = reader else {
-        return Ok(Vec::new());
-    };
-    let mut kept = Vec::new();
-    let mut bytes = vec![0; 16 << 10];
-    loop {
-        let length = reader.read(&mut bytes).await?;
-        if length == 0 {
-            return Ok(kept);
-        }
-        let room = max.saturating_sub(kept.len());
-        kept.extend_from_slice(&bytes[..length.min(room)]);
     }
 }
 
