@@ -41,7 +41,7 @@ pub(crate) async fn run(config: DownConfig) -> anyhow::Result<()> {
             .await
             .context("not everything could be stopped")?;
         say(format_args!(
-            "no pods of {} are running",
+            "no pods of {} are running any more",
             data_dir.path().display()
         ));
     }

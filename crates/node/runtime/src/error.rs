@@ -39,7 +39,9 @@ pub enum OpenError {
     },
     /// No pod network is free.
     #[error(
-        "cannot choose a pod network: every /16 of 10.88.0.0 to 10.95.0.0 overlaps an address or route of this host"
+        "cannot choose a pod network: every /16 of 10.88.0.0 to 10.95.0.0 overlaps an address or route of this host; \
+         links named hm… belong to instances of hotmap: end those that nobody needs with `hotmap down --data-dir DIR`, \
+         or remove their link"
     )]
     NoFreeNetwork,
     /// No range of host ids is free.
