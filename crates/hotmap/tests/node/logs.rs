@@ -71,7 +71,8 @@ fn long_lines_and_bytes_that_are_no_text_come_out_as_they_went_in() {
     let mut followed = follow.stdout.take().expect("piped");
     let mut seen = vec![0; 3];
     followed.read_exact(&mut seen).expect("a first line");
-    node.sh("followed", "echo go > /tmp/f");
+    // The container ends soon after, and that may end the writer too.
+    drop(node.exec("followed", "echo go > /tmp/f"));
     seen.clear();
     followed.read_to_end(&mut seen).expect("a log to its end");
     drop(follow.wait());
