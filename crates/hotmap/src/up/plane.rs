@@ -3,7 +3,7 @@
 use std::{net::SocketAddr, path::Path, sync::Arc};
 
 use anyhow::{Context, anyhow};
-use hotmap_agent::{Access, Agent, AgentConfig, ApiForPods, PreparedAgent};
+use hotmap_agent::{Access, Agent, AgentConfig, ApiForPods, Metrics, PreparedAgent};
 use hotmap_client::{Client, ClientConfig, Server, Timeouts};
 use hotmap_runtime::BootId;
 use hotmap_server::{
@@ -12,6 +12,7 @@ use hotmap_server::{
 };
 use hotmap_store::{Embedded, SystemClock};
 use jiff::Timestamp;
+use prometheus_client::registry::Registry;
 use tokio::{
     net::TcpListener,
     sync::{oneshot, watch},
@@ -54,8 +55,13 @@ impl Plane {
         let url = format!("https://{}", reachable(address));
         let path = data_dir.path().to_owned();
         let mut names = config.tls_sans.clone();
+        let mut registry = Registry::default();
         let mut prepared = match &config.node {
-            Some(node) => Some(prepare_node(node, data_dir, address).await?),
+            Some(node) => {
+                let metrics = Metrics::default();
+                metrics.register(&mut registry);
+                Some(prepare_node(node, data_dir, address, metrics).await?)
+            }
             None => None,
         };
         let mut pods_door = None;
@@ -75,6 +81,7 @@ impl Plane {
         let (stop_server, stopping) = watch::channel(false);
         let (ready_sender, ready) = oneshot::channel();
         let node = Arc::new(LocalNode::default());
+
         let server_config = ServerConfig {
             version: crate::version::OWN.to_owned(),
             credentials: credentials.clone(),
@@ -84,6 +91,7 @@ impl Plane {
                 .map(|_| Arc::clone(&node) as Arc<dyn NodeAccess>),
             audit: config.audit.clone(),
             pods_door,
+            metrics: registry,
             ready: Some(ready_sender),
         };
         let shared: Arc<Embedded> = Arc::clone(&store);
@@ -216,6 +224,7 @@ async fn prepare_node(
     config: &NodeConfig,
     data_dir: &DataDir,
     address: SocketAddr,
+    metrics: Metrics,
 ) -> anyhow::Result<PreparedAgent> {
     let config = AgentConfig {
         node_name: config.name.clone(),
@@ -226,6 +235,7 @@ async fn prepare_node(
         api_for_pods: None,
         boot_id: config.faults.boot_id.as_deref().map(BootId::injected),
         hold_watches: config.faults.hold_watches,
+        metrics,
     };
     Agent::prepare(config).await.context("the node does not start")
 }

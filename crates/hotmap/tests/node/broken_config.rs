@@ -109,6 +109,19 @@ fn the_last_good_content_stays() {
     assert_eq!(node.field("pod/whole", ".status.phase"), "Running");
     node.ok("create configmap c --from-literal=b=3");
     node.until_file("whole", "/v/b", "3");
+    for metric in [
+        "hotmap_volume_failures_total{reason=\"missing\"}",
+        "hotmap_volume_writes_total{outcome=\"swapped\"}",
+        "hotmap_propagation_seconds_count",
+        "hotmap_projection_seconds_count",
+    ] {
+        assert!(node.metric(metric) > 0.0, "{metric}");
+    }
+    assert!(node.metric("hotmap_propagation_seconds_sum") > 0.0);
+    assert_eq!(
+        (node.metric("hotmap_volumes"), node.metric("hotmap_pods")),
+        (4.0, 2.0)
+    );
 }
 
 #[test]

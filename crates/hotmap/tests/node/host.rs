@@ -163,6 +163,15 @@ impl Node {
 
     /// Applies objects, all in one call.
     #[track_caller]
+    /// The value that `/metrics` shows, labels included in the name; 0 for one that has not been counted yet.
+    pub(crate) fn metric(&self, name: &str) -> f64 {
+        let text = self.ok("get --raw /metrics");
+        let value = text
+            .lines()
+            .find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+        value.map_or(0.0, |value| value.parse().expect("a number"))
+    }
+
     pub(crate) fn create(&self, objects: impl IntoIterator<Item = Value>) {
         let items = Vec::from_iter(objects);
         self.apply(&json!({"apiVersion": "v1", "kind": "List", "items": items}).to_string());

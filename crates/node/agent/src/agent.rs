@@ -29,6 +29,7 @@ use crate::{
     environment::{self, ApiForPods},
     events::Recorder,
     images::Images,
+    metrics::Metrics,
     node::{self, Machine},
     objects::ObjectCache,
     pod::Pod,
@@ -63,6 +64,8 @@ pub struct AgentConfig {
     pub boot_id: Option<BootId>,
     /// Holds back every change that a watch of a ConfigMap or Secret brings, so that a test sees what else delivers it.
     pub hold_watches: bool,
+    /// Counts what the node does.
+    pub metrics: Metrics,
 }
 
 /// Why a node does not start, or has ended.
@@ -107,6 +110,7 @@ impl From<PlacementError> for AgentError {
 
 /// A node that is ready to run pods.
 pub struct Agent {
+    metrics: Metrics,
     shared: Arc<Shared>,
     nudges: Arc<Nudges>,
     tasks: JoinSet<&'static str>,
@@ -173,8 +177,9 @@ impl Agent {
         let (images, placement, volumes, machine) = spawn_blocking(move || -> Result<_, AgentError> {
             let images = Images::open(at.data_dir.join("host-images.yaml"))?;
             let placement = Placement::prepare(&at.data_dir)?;
-            let volumes = VolumeManager::start(placement.volumes().to_owned(), on_attempt)
-                .map_err(|error| AgentError::Volumes(error.to_string()))?;
+            let volumes =
+                VolumeManager::start(placement.volumes().to_owned(), on_attempt, at.metrics.clone())
+                    .map_err(|error| AgentError::Volumes(error.to_string()))?;
             let machine = Machine::read(&at.node_name, &at.internal_ip.to_string(), &at.data_dir);
             Ok((images, placement, volumes, machine))
         })
@@ -197,6 +202,7 @@ impl Agent {
                 client.clone(),
                 Arc::new(on_change(shared.clone(), Arc::clone(&nudges))),
                 config.hold_watches,
+                config.metrics.clone(),
             );
             let tokens = TokenCache::new(client.clone(), SystemClock, Arc::new(on_token(shared.clone())));
             volumes.look_up_in(Arc::clone(&objects), Arc::clone(&tokens));
@@ -216,6 +222,7 @@ impl Agent {
             }
         });
         Ok(Self {
+            metrics: config.metrics,
             shared,
             nudges,
             tasks,
@@ -245,6 +252,7 @@ impl Agent {
         let mut workers = Workers::default();
         let mut shutdown = std::pin::pin!(shutdown);
         loop {
+            self.metrics.set_pods(workers.attended());
             tokio::select! {
                 () = &mut shutdown => return Ok(()),
                 event = follower.next() => self.pods_changed(&mut workers, event).await,
@@ -400,6 +408,7 @@ pub async fn down(data_dir: &Path, instance_id: &str) -> Result<(), AgentError> 
         api_for_pods: None,
         boot_id: None,
         hold_watches: false,
+        metrics: Metrics::default(),
     };
     Runtime::purge(runtime_config(&config)?).await?;
     let data_dir = data_dir.to_owned();

@@ -229,7 +229,8 @@ mod tests {
     fn held(reference: &ObjectRef, document: Value) -> Known {
         let json = document.to_string();
         Known::Present(Arc::new(
-            Held::parse(reference.kind, json.as_bytes()).expect("an object"),
+            Held::parse(reference.kind, json.as_bytes(), crate::objects::Heard::now(None))
+                .expect("an object"),
         ))
     }
 

@@ -16,10 +16,11 @@ use parking_lot::Mutex;
 use tokio::task::AbortHandle;
 use tracing::{debug, info, warn};
 
-pub(crate) use held::Held;
+pub(crate) use held::{Heard, Held};
 
 use crate::{
     environment::Known,
+    metrics::Metrics,
     references::{ObjectKind, ObjectRef},
 };
 
@@ -34,6 +35,7 @@ pub(crate) struct ObjectCache {
     on_change: OnChange,
     /// A fault: changes that a watch brings are not taken.
     hold_watches: bool,
+    metrics: Metrics,
     followed: Mutex<BTreeMap<ObjectRef, Followed>>,
 }
 
@@ -52,11 +54,17 @@ impl Drop for Followed {
 }
 
 impl ObjectCache {
-    pub(crate) fn new(client: Client, on_change: OnChange, hold_watches: bool) -> Arc<Self> {
+    pub(crate) fn new(
+        client: Client,
+        on_change: OnChange,
+        hold_watches: bool,
+        metrics: Metrics,
+    ) -> Arc<Self> {
         Arc::new(Self {
             client,
             on_change,
             hold_watches,
+            metrics,
             followed: Mutex::default(),
         })
     }
@@ -79,6 +87,7 @@ impl ObjectCache {
             });
             entry.pods.insert(pod_uid.to_owned());
         }
+        self.metrics.set_followed_objects(followed.len());
     }
 
     /// Lets go of everything: the node ends.
@@ -122,7 +131,8 @@ impl ObjectCache {
 
     async fn follow(self: Arc<Self>, reference: ObjectRef) {
         let source = ClientListWatch::new(self.client.clone(), reference.collection())
-            .with_field_selector(format!("metadata.name={}", reference.name));
+            .with_field_selector(format!("metadata.name={}", reference.name))
+            .with_commit_time();
         let mut follower = Follower::new(source, FollowerConfig::NODE);
         // A failure is told at every try; one line about it is enough.
         let mut is_interrupted = false;
@@ -155,7 +165,9 @@ impl ObjectCache {
     /// `asked_at`: this is an answer to a question put when so much was known. If the watch has spoken since, its word stands:
     /// whether an object is there cannot be put in order by revision.
     fn learn(&self, reference: &ObjectRef, object: Option<&RawObject>, asked_at: Option<u64>) {
-        let known = match object.map(|object| Held::parse(reference.kind, object.json())) {
+        let known = match object
+            .map(|object| Held::parse(reference.kind, object.json(), Heard::now(object.committed())))
+        {
             None => Known::Missing,
             Some(Ok(held)) => {
                 debug!(kind = reference.kind.name(), namespace = %reference.namespace, name = %reference.name,

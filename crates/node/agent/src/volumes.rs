@@ -14,6 +14,7 @@ mod queue;
 mod sources;
 
 use std::{
+    cell::RefCell,
     collections::BTreeMap,
     io,
     panic::AssertUnwindSafe,
@@ -33,7 +34,8 @@ use queue::{Queue, Turn};
 use crate::{
     environment::Known,
     fields::PodFacts,
-    objects::ObjectCache,
+    metrics::{FailureReason, Metrics, WriteOutcome},
+    objects::{Heard, Held, ObjectCache},
     pod::{Pod, Volume},
     references::{self, ObjectRef},
     tokens::{self, TokenCache},
@@ -95,6 +97,7 @@ struct Shared {
     sources: OnceLock<Lookups>,
     on_attempt: OnAttempt,
     state: Mutex<State>,
+    metrics: Metrics,
     /// Something was queued, or we stop.
     work: Condvar,
     /// A volume is no longer being written.
@@ -119,16 +122,19 @@ struct Entry {
     writer: Option<Arc<AtomicWriter>>,
     state: VolumeState,
     since: Instant,
+    /// When the newest object in the visible content came to this node.
+    newest: Option<Instant>,
 }
 
 impl VolumeManager {
     /// Starts the writer threads over `root`, the instance's tmpfs.
-    pub(crate) fn start(root_path: PathBuf, on_attempt: OnAttempt) -> io::Result<Self> {
+    pub(crate) fn start(root_path: PathBuf, on_attempt: OnAttempt, metrics: Metrics) -> io::Result<Self> {
         let shared = Arc::new(Shared {
             root: Directory::open(&root_path)?,
             root_path,
             sources: OnceLock::new(),
             on_attempt,
+            metrics,
             state: Mutex::default(),
             work: Condvar::new(),
             idle: Condvar::new(),
@@ -168,9 +174,11 @@ impl VolumeManager {
                     writer: None,
                     state: VolumeState::default(),
                     since: Instant::now(),
+                    newest: None,
                 });
             state.queue.push(key);
         }
+        self.shared.metrics.set_volumes(state.volumes.len());
         self.shared.work.notify_all();
     }
 
@@ -211,6 +219,7 @@ impl VolumeManager {
         let mut state = self.shared.state.lock();
         state.volumes.retain(|key, _| key.pod_uid != pod_uid);
         state.queue.forget(|key| key.pod_uid == pod_uid);
+        self.shared.metrics.set_volumes(state.volumes.len());
         while state.queue.is_busy_with(|key| key.pod_uid == pod_uid) {
             self.shared.idle.wait(&mut state);
         }
@@ -303,14 +312,31 @@ impl Shared {
         let (pod_uid, volume) = (&key.pod_uid, &key.volume);
         let before = entry.state.clone();
         match attempt {
-            Ok((writer, outcome)) => {
+            Ok(Projected {
+                writer,
+                outcome,
+                used,
+            }) => {
                 entry.writer = Some(writer);
                 entry.state = VolumeState {
                     is_mounted: true,
                     failure: None,
                     failures: entry.state.failures,
                 };
+                self.metrics.written(match outcome {
+                    Outcome::Swapped => WriteOutcome::Swapped,
+                    Outcome::Unchanged => WriteOutcome::Unchanged,
+                });
+                let newest = used.iter().map(|held| held.heard()).max_by_key(Heard::at);
+                let former = std::mem::replace(&mut entry.newest, newest.map(|heard| heard.at()));
                 if outcome == Outcome::Swapped {
+                    // The first content of a volume is no change.
+                    if let (Some(newest), Some(former)) = (newest, former)
+                        && newest.at() > former
+                    {
+                        let (heard, committed) = newest.ages();
+                        self.metrics.visible(heard, committed);
+                    }
                     info!(%pod_uid, %volume, elapsed = ?begun.elapsed(), "payload published");
                     state.queue.push_at(key.clone(), Instant::now() + REPLACED_STAYS);
                 }
@@ -321,6 +347,7 @@ impl Shared {
                 return;
             }
             Err(failure) => {
+                self.metrics.written(WriteOutcome::Failed(failure.reason));
                 entry.state.failures += 1;
                 entry.state.failure = Some(failure.text.clone());
                 debug!(%pod_uid, %volume, error = %failure.text, "volume not updated, the last content stands");
@@ -344,12 +371,19 @@ impl Shared {
         key: &VolumeKey,
         desired: &DesiredVolume,
         writer: Option<Arc<AtomicWriter>>,
-    ) -> Result<(Arc<AtomicWriter>, Outcome), Failure> {
+    ) -> Result<Projected, Failure> {
         let Lookups { objects, tokens } = self
             .sources
             .get()
             .expect("the agent gives the sources before the first volume");
-        let look_up = |reference: &ObjectRef| objects.get(reference);
+        let used = RefCell::new(Vec::new());
+        let look_up = |reference: &ObjectRef| {
+            let known = objects.get(reference);
+            if let Known::Present(held) = &known {
+                used.borrow_mut().push(Arc::clone(held));
+            }
+            known
+        };
         let payload = sources::payload(desired, look_up, |token| tokens.get(token)).map_err(|error| {
             let mut named =
                 references::of_volume(&desired.pod.metadata.namespace, &desired.volume).into_iter();
@@ -360,12 +394,18 @@ impl Shared {
                 // A missing object, key or token comes as a change: nothing to try before that.
                 is_retried: !error.waits_for_object(),
                 is_unheard,
+                reason: match is_unheard {
+                    true => FailureReason::Unheard,
+                    false if error.waits_for_object() => FailureReason::Missing,
+                    false => FailureReason::Payload,
+                },
                 text: error.to_string(),
             }
         })?;
         let failed = |error: &dyn std::error::Error| Failure {
             is_retried: true,
             is_unheard: false,
+            reason: FailureReason::Write,
             text: printed(error),
         };
         let writer = match writer {
@@ -382,7 +422,11 @@ impl Shared {
         for name in &written.shadowed {
             warn!(pod_uid = %key.pod_uid, volume = %key.volume, %name, "a foreign file shadows this key");
         }
-        Ok((writer, written.outcome))
+        Ok(Projected {
+            writer,
+            outcome: written.outcome,
+            used: used.into_inner(),
+        })
     }
 
     fn writer(&self, key: &VolumeKey, desired: &DesiredVolume) -> io::Result<AtomicWriter> {
@@ -400,8 +444,17 @@ impl Shared {
     }
 }
 
+/// An attempt that succeeded.
+struct Projected {
+    writer: Arc<AtomicWriter>,
+    outcome: Outcome,
+    /// The revisions of objects that the content was made of.
+    used: Vec<Arc<Held>>,
+}
+
 struct Failure {
     text: String,
+    reason: FailureReason,
     is_retried: bool,
     /// The API has not said yet what is there.
     is_unheard: bool,

@@ -1,6 +1,7 @@
 //! Objects as the server sent them.
 
 use std::fmt;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
 use serde::Deserialize;
@@ -15,6 +16,7 @@ use crate::error::ClientError;
 pub struct RawObject {
     json: Bytes,
     meta: std::sync::Arc<Meta>,
+    committed_unix_nano: Option<u64>,
 }
 
 #[derive(Default, PartialEq, Eq, Deserialize)]
@@ -43,12 +45,24 @@ impl RawObject {
         Ok(Self {
             json,
             meta: envelope.metadata.unwrap_or_default().into(),
+            committed_unix_nano: None,
         })
     }
 
     /// An own copy of a part of a larger document, so that keeping one object does not keep the whole list.
     pub(crate) fn copied_from(part: &RawValue) -> Result<Self, ClientError> {
         Self::from_json(Bytes::copy_from_slice(part.get().as_bytes()))
+    }
+
+    pub(crate) fn committed_at(mut self, unix_nano: Option<u64>) -> Self {
+        self.committed_unix_nano = unix_nano;
+        self
+    }
+
+    /// When the change that brought this object was committed, by the clock of the server; `None` where nobody told.
+    pub fn committed(&self) -> Option<SystemTime> {
+        self.committed_unix_nano
+            .map(|nanos| UNIX_EPOCH + Duration::from_nanos(nanos))
     }
 
     /// Empty for cluster-scoped objects.

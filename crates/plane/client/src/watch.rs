@@ -48,13 +48,17 @@ impl WatchEvent {
             kind: Cow<'a, str>,
             #[serde(borrow)]
             object: &'a RawValue,
+            #[serde(default, rename = "committedUnixNano")]
+            committed: Option<u64>,
         }
         let failed = |error: serde_json::Error| ClientError::decode("watch event", &error);
         let frame: Frame<'_> = serde_json::from_slice(line).map_err(failed)?;
+        let object =
+            || RawObject::copied_from(frame.object).map(|object| object.committed_at(frame.committed));
         match &*frame.kind {
-            "ADDED" => RawObject::copied_from(frame.object).map(Self::Added),
-            "MODIFIED" => RawObject::copied_from(frame.object).map(Self::Modified),
-            "DELETED" => RawObject::copied_from(frame.object).map(Self::Deleted),
+            "ADDED" => object().map(Self::Added),
+            "MODIFIED" => object().map(Self::Modified),
+            "DELETED" => object().map(Self::Deleted),
             "BOOKMARK" => bookmark(frame.object.get()).map_err(failed),
             "ERROR" => serde_json::from_str(frame.object.get())
                 .map(Self::Error)

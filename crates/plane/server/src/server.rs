@@ -4,6 +4,7 @@ use std::{future::pending, net::SocketAddr, path::PathBuf, sync::Arc, time::Dura
 
 use hotmap_store::{Store, StoreError};
 use jiff::Timestamp;
+use prometheus_client::registry::Registry;
 use tokio::{
     net::{TcpListener, TcpStream},
     sync::{OwnedSemaphorePermit, Semaphore, oneshot},
@@ -54,6 +55,8 @@ pub struct ServerConfig {
     pub audit: Option<AuditConfig>,
     /// Where pods reach this server, if they do.
     pub pods_door: Option<PodsDoor>,
+    /// What others of this process count, shown under `/metrics` beside what the server counts.
+    pub metrics: Registry,
     /// Given its objects once everything is loaded and what every cluster begins with is there.
     pub ready: Option<oneshot::Sender<LocalObjects>>,
 }
@@ -106,6 +109,7 @@ pub async fn run(
         node,
         audit,
         pods_door,
+        metrics,
         mut ready,
     } = config;
     let for_pods = pods_door.as_ref().map(|door| door.address);
@@ -117,7 +121,7 @@ pub async fn run(
     let stopping = CancellationToken::new();
     let tasks = TaskTracker::new();
     let objects = Objects::start(store.clone(), credentials.authority_pem()).await?;
-    let metrics = Metrics::new();
+    let metrics = Metrics::new(metrics);
     let audit = audit.map(|config| start_audit(config, &metrics)).transpose()?;
     let mut is_begun = begin(&objects, for_pods).await;
     let front = Arc::new(Front::new(Parts {

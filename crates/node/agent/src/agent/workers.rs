@@ -60,6 +60,11 @@ impl Workers {
         self.by_pod.contains_key(pod_uid)
     }
 
+    /// How many pods have a worker.
+    pub(super) fn attended(&self) -> usize {
+        self.by_pod.len()
+    }
+
     /// Tells the pod's worker what the API wants, or makes one.
     pub(super) fn pod_is_wanted(&mut self, shared: &Arc<Shared>, nudges: &Nudges, wanted: Wanted) {
         let uid = wanted.pod().metadata.uid.clone();

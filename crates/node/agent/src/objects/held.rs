@@ -1,6 +1,10 @@
 //! The content of one ConfigMap or Secret, decoded.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::BTreeMap,
+    sync::Arc,
+    time::{Duration, Instant, SystemTime},
+};
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use bytes::Bytes;
@@ -9,8 +13,37 @@ use serde::Deserialize;
 
 use crate::references::ObjectKind;
 
+/// When a revision came to this node.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Heard {
+    at: Instant,
+    /// By the clock of the API, where it tells.
+    committed: Option<SystemTime>,
+}
+
+impl Heard {
+    pub(crate) fn now(committed: Option<SystemTime>) -> Self {
+        let at = Instant::now();
+        Self { at, committed }
+    }
+
+    pub(crate) fn at(&self) -> Instant {
+        self.at
+    }
+
+    /// How long ago it was heard of, and how long ago it was committed. Clocks of two machines may differ: a commit
+    /// in the future is one just now.
+    pub(crate) fn ages(&self) -> (Duration, Option<Duration>) {
+        let committed = self
+            .committed
+            .map(|committed| committed.elapsed().unwrap_or_default());
+        (self.at.elapsed(), committed)
+    }
+}
+
 /// One revision of one object. Its values are never printed.
 pub(crate) struct Held {
+    heard: Heard,
     uid: String,
     resource_version: String,
     /// Keys that volumes project: everything.
@@ -47,7 +80,7 @@ struct Metadata {
 
 impl Held {
     /// Reads an API document.
-    pub(crate) fn parse(kind: ObjectKind, json: &[u8]) -> Result<Self, HeldError> {
+    pub(crate) fn parse(kind: ObjectKind, json: &[u8], heard: Heard) -> Result<Self, HeldError> {
         let document: Document = serde_json::from_slice(json).map_err(|error| HeldError::Json {
             line: error.line(),
             column: error.column(),
@@ -72,11 +105,17 @@ impl Held {
             resource_version,
         } = document.metadata;
         Ok(Self {
+            heard,
             uid,
             resource_version,
             keys: Arc::new(keys),
             binary,
         })
+    }
+
+    /// When it came to this node.
+    pub(crate) fn heard(&self) -> Heard {
+        self.heard
     }
 
     pub(crate) fn resource_version(&self) -> &str {
@@ -134,24 +173,28 @@ fn decoded(key: &str, value: &str) -> Result<Bytes, HeldError> {
 mod tests {
     use super::*;
 
+    fn parse(kind: ObjectKind, json: &[u8]) -> Result<Held, HeldError> {
+        Held::parse(kind, json, Heard::now(None))
+    }
+
     #[test]
     fn content_is_decoded_and_never_shown() {
         let config_map =
             br#"{"metadata":{"uid":"u","resourceVersion":"7"},"data":{"a":"x"},"binaryData":{"b":"AAE="}}"#;
-        let held = Held::parse(ObjectKind::ConfigMap, config_map).expect("a ConfigMap");
+        let held = parse(ObjectKind::ConfigMap, config_map).expect("a ConfigMap");
         assert_eq!(
             (&held.keys()["a"][..], &held.keys()["b"][..]),
             (&b"x"[..], &[0, 1][..])
         );
         assert_eq!(held.text_values().map(|(key, _)| key).collect::<Vec<_>>(), ["a"]);
         let secret = br#"{"metadata":{"uid":"u","resourceVersion":"7"},"data":{"a":"aHVudGVyMg=="}}"#;
-        let held = Held::parse(ObjectKind::Secret, secret).expect("a Secret");
+        let held = parse(ObjectKind::Secret, secret).expect("a Secret");
         assert_eq!(&held.keys()["a"][..], b"hunter2");
         assert!(!format!("{held:?}").contains("hunter2"));
         let empty = br#"{"metadata":{"uid":"u"},"data":{"a":null},"binaryData":null}"#;
-        let held = Held::parse(ObjectKind::Secret, empty).expect("a Secret");
+        let held = parse(ObjectKind::Secret, empty).expect("a Secret");
         assert_eq!(&held.keys()["a"][..], b"");
-        let error = Held::parse(ObjectKind::Secret, br#"{"data":{"a":"hunter2!"}}"#).expect_err("not base64");
+        let error = parse(ObjectKind::Secret, br#"{"data":{"a":"hunter2!"}}"#).expect_err("not base64");
         assert!(error.to_string().contains("\"a\"") && !error.to_string().contains("hunter2"));
     }
 }

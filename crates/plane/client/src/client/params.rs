@@ -52,6 +52,8 @@ pub struct WatchParams {
     pub send_initial_events: bool,
     /// When the server shall end the watch, in whole seconds; it has its own idea without.
     pub timeout: Option<Duration>,
+    /// Whether events shall tell when they were committed. Servers other than ours do not know the question.
+    pub commit_time: bool,
 }
 
 impl WatchParams {
@@ -62,6 +64,7 @@ impl WatchParams {
         query.push_unless_empty("labelSelector", &self.label_selector);
         query.push_unless_empty("resourceVersion", &self.resource_version);
         query.push_if("allowWatchBookmarks", self.allow_bookmarks);
+        query.push_if("hotmap.dev/commit-time", self.commit_time);
         if self.send_initial_events {
             query.push("sendInitialEvents", "true");
             query.push("resourceVersionMatch", "NotOlderThan");

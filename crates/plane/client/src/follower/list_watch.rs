@@ -42,6 +42,7 @@ pub struct ClientListWatch {
     field_selector: String,
     label_selector: String,
     timeout: Duration,
+    commit_time: bool,
     established: watch::Receiver<u64>,
 }
 
@@ -55,8 +56,16 @@ impl ClientListWatch {
             field_selector: String::new(),
             label_selector: String::new(),
             timeout: Duration::from_secs(300 + u64::from(getrandom::u32().unwrap_or_default() % 300)),
+            commit_time: false,
             established,
         }
+    }
+
+    /// Asks for [`RawObject::committed`](crate::RawObject::committed), which only our own server tells.
+    #[must_use]
+    pub fn with_commit_time(mut self) -> Self {
+        self.commit_time = true;
+        self
     }
 
     /// Only objects whose fields match, such as `metadata.name=app`.
@@ -123,6 +132,7 @@ impl ListWatch for ClientListWatch {
             allow_bookmarks: true,
             send_initial_events: false,
             timeout: Some(self.timeout),
+            commit_time: self.commit_time,
         };
         let opened = self.client.watch(&self.path, &params).await;
         self.noticed(opened)

@@ -372,7 +372,7 @@ mod tests {
 
     #[test]
     fn what_the_disk_does_not_take_is_counted() {
-        let metrics = Metrics::new();
+        let metrics = Metrics::new(prometheus_client::registry::Registry::default());
         let target = AuditTarget::File {
             path: PathBuf::from("/dev/full"),
             bytes_max: u64::MAX,
@@ -407,7 +407,7 @@ mod tests {
 
     #[test]
     fn lines_that_were_written_before_the_disk_was_full_are_not_counted_as_lost() {
-        let metrics = Metrics::new();
+        let metrics = Metrics::new(prometheus_client::registry::Registry::default());
         let (log, lines) = AuditLog::new(metrics.audit());
         for line in ["one\n", "two\n", "three\n"] {
             log.push(line.as_bytes().to_vec());
@@ -428,7 +428,7 @@ mod tests {
 
     #[test]
     fn nobody_waits_for_a_disk_that_stands_still() {
-        let metrics = Metrics::new();
+        let metrics = Metrics::new(prometheus_client::registry::Registry::default());
         // Nothing reads the queue.
         let (log, _lines) = AuditLog::new(metrics.audit());
         for _ in 0..WAITING_LINES_MAX + 5 {
@@ -501,7 +501,7 @@ mod tests {
             bytes_max: u64::MAX,
             old_max: 1,
         };
-        let metrics = Metrics::new();
+        let metrics = Metrics::new(prometheus_client::registry::Registry::default());
         let log = AuditLog::open(&target, metrics.audit()).expect("opens");
         let lines: Vec<String> = (0..1000).map(|number| format!("{number}\n")).collect();
         lines.iter().for_each(|line| log.push(line.clone().into_bytes()));

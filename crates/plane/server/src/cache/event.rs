@@ -3,6 +3,7 @@
 use std::{
     fmt,
     sync::{Arc, OnceLock},
+    time::SystemTime,
 };
 
 use bytes::Bytes;
@@ -52,6 +53,8 @@ pub(crate) struct FrameKey {
     pub(crate) group: &'static str,
     pub(crate) negotiated: Negotiated,
     pub(crate) include: IncludeObject,
+    /// Whether the frame tells when the change was committed.
+    pub(crate) commit_time: bool,
 }
 
 /// One change of one object.
@@ -62,6 +65,8 @@ pub(crate) struct CachedEvent {
     pub(crate) key: Arc<str>,
     /// The new state; `None` if the object is gone.
     pub(crate) object: Option<Arc<Object>>,
+    /// When it was committed; `None` if that was before this process began.
+    pub(crate) committed: Option<SystemTime>,
     /// What it replaced; `None` if the object is new.
     pub(crate) previous: Option<Arc<Object>>,
     /// The previous state under this revision: what those are told who lose sight of the object.
@@ -81,10 +86,17 @@ impl CachedEvent {
             revision,
             key,
             object,
+            committed: None,
             previous,
             farewell: OnceLock::new(),
             frames: Mutex::new(Some(Vec::new())),
         }
+    }
+
+    /// The same, committed at this time.
+    pub(crate) fn at(mut self, committed: SystemTime) -> Self {
+        self.committed = Some(committed);
+        self
     }
 
     /// The last state, under the revision of this change.

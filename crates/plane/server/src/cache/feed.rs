@@ -1,6 +1,6 @@
 //! The one task that moves the cache: it follows the store, applies what happened, and lets the oldest history go.
 
-use std::{collections::VecDeque, future::poll_fn, pin::Pin, sync::Arc, task::Poll};
+use std::{collections::VecDeque, future::poll_fn, pin::Pin, sync::Arc, task::Poll, time::SystemTime};
 
 use futures_core::Stream;
 use hotmap_object::{Object, Revision};
@@ -110,6 +110,7 @@ impl Feed {
             }
         }
         let since = Instant::now();
+        let committed = SystemTime::now();
         let mut wake = Vec::new();
         let mut recorded = Vec::new();
         for (resource, changes) in changes
@@ -123,7 +124,7 @@ impl Feed {
                     .observer()
                     .changed(cache.resource(), key, object.as_deref());
             }
-            let sizes = cache.apply(changes, &mut wake);
+            let sizes = cache.apply(changes, committed, &mut wake);
             recorded.extend(
                 sizes
                     .into_iter()

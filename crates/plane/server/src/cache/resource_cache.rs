@@ -4,6 +4,7 @@ use std::{
     collections::{BTreeMap, HashMap},
     ops::{Bound, ControlFlow},
     sync::Arc,
+    time::SystemTime,
 };
 
 use hotmap_kinds::Resource;
@@ -218,10 +219,11 @@ impl ResourceCache {
         }
     }
 
-    /// Applies changes in order. Answers with the bytes each adds to the history; those to wake are appended to `wake`.
+    /// Applies changes in order, all committed at about one time. Answers with the bytes each adds to the history; those to wake are appended to `wake`.
     pub(super) fn apply(
         &self,
         changes: impl IntoIterator<Item = (Revision, Arc<str>, Option<Arc<Object>>)>,
+        committed: SystemTime,
         wake: &mut Vec<Arc<Notify>>,
     ) -> Vec<(Revision, usize)> {
         let mut state = self.state.write();
@@ -235,7 +237,7 @@ impl ResourceCache {
                 // Gone is what could not be decoded: nobody has ever seen it.
                 continue;
             }
-            let event = Arc::new(CachedEvent::new(revision, key, object, previous));
+            let event = Arc::new(CachedEvent::new(revision, key, object, previous).at(committed));
             sizes.push((revision, event.history_bytes()));
             state.record(event, wake);
         }

@@ -99,6 +99,10 @@ pub(super) enum Match {
     Exact,
 }
 
+/// Asks a watch for the commit time of each change, in nanoseconds since 1970, as `committedUnixNano` beside `type` and
+/// `object`; JSON only. Clients that do not ask see upstream's frames.
+const COMMIT_TIME: &str = "hotmap.dev/commit-time";
+
 /// The options of list, watch and deletecollection.
 #[derive(Debug, Clone)]
 pub(super) struct ListOptions {
@@ -114,6 +118,8 @@ pub(super) struct ListOptions {
     pub(super) send_initial_events: Option<bool>,
     pub(super) allow_bookmarks: bool,
     pub(super) timeout_seconds: Option<u64>,
+    /// Whether events tell when they were committed; ours alone.
+    pub(super) commit_time: bool,
 }
 
 impl ListOptions {
@@ -143,6 +149,7 @@ impl ListOptions {
             timeout_seconds: integer(query, "timeoutSeconds")?
                 .and_then(|seconds| u64::try_from(seconds).ok())
                 .filter(|seconds| *seconds > 0),
+            commit_time: query.flag(COMMIT_TIME),
         };
         let matching = query.text("resourceVersionMatch");
         let errors = if is_watch {

@@ -7,7 +7,7 @@ use std::{
     pin::Pin,
     sync::Arc,
     task::{Context, Poll, ready},
-    time::Duration,
+    time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
 use bytes::{BufMut, Bytes, BytesMut};
@@ -115,6 +115,7 @@ impl Objects {
             rendering,
             clock: self.clock.clone(),
             has_columns: false,
+            commit_time: options.commit_time,
             events: Vec::new(),
             bookmark_period: options.allow_bookmarks.then_some(period),
             last_bookmark_done: lifetime <= BOOKMARK_BEFORE_END,
@@ -197,6 +198,7 @@ struct WatchBody {
     /// A table's columns have been sent.
     has_columns: bool,
     /// Scratch, empty between two steps.
+    commit_time: bool,
     events: Vec<Arc<CachedEvent>>,
     bookmark_period: Option<Duration>,
     last_bookmark_done: bool,
@@ -313,12 +315,14 @@ impl WatchBody {
             group: self.rendering.resource.group,
             negotiated: self.rendering.negotiated,
             include: self.rendering.include,
+            commit_time: self.commit_time,
         };
         let (rendering, clock) = (&mut self.rendering, &self.clock);
         event.frame(key, || {
             rendering.now = clock();
             let json = rendering.json(object);
-            frame(rendering, kind, &json, false)
+            let committed = key.commit_time.then_some(event.committed).flatten();
+            frame(rendering, kind, &json, false, committed)
         })
     }
 
@@ -332,7 +336,7 @@ impl WatchBody {
         self.has_columns = true;
         self.rendering.now = (self.clock)();
         let json = self.rendering.json(object);
-        frame(&self.rendering, kind, &json, with_columns)
+        frame(&self.rendering, kind, &json, with_columns, None)
     }
 
     fn on_timer(&mut self, chunk: &mut Chunk) {
@@ -376,6 +380,7 @@ impl WatchBody {
             EventType::Bookmark,
             &object.to_string().into(),
             false,
+            None,
         )
     }
 }
@@ -412,9 +417,15 @@ impl Chunk {
 }
 
 /// One event on the wire. An object that cannot be encoded, which its schema rules out, becomes an ERROR event.
-fn frame(rendering: &Rendering, kind: EventType, json: &Bytes, with_columns: bool) -> Bytes {
+fn frame(
+    rendering: &Rendering,
+    kind: EventType,
+    json: &Bytes,
+    with_columns: bool,
+    committed: Option<SystemTime>,
+) -> Bytes {
     match rendering.watched(json, with_columns) {
-        Ok(document) => wrap(rendering, kind, &document),
+        Ok(document) => wrap(rendering, kind, &document, committed),
         Err(status) => error_frame(rendering, &status),
     }
 }
@@ -427,10 +438,10 @@ fn error_frame(rendering: &Rendering, status: &Status) -> Bytes {
             .unwrap_or_default(),
         Media::Json | Media::Yaml => value.to_string().into_bytes(),
     };
-    wrap(rendering, EventType::Error, &document)
+    wrap(rendering, EventType::Error, &document, None)
 }
 
-fn wrap(rendering: &Rendering, kind: EventType, document: &[u8]) -> Bytes {
+fn wrap(rendering: &Rendering, kind: EventType, document: &[u8], committed: Option<SystemTime>) -> Bytes {
     let kind = kind.as_str();
     let mut frame = BytesMut::with_capacity(document.len() + 48);
     match rendering.negotiated.media {
@@ -439,6 +450,11 @@ fn wrap(rendering: &Rendering, kind: EventType, document: &[u8]) -> Bytes {
             frame.extend_from_slice(kind.as_bytes());
             frame.extend_from_slice(br#"","object":"#);
             frame.extend_from_slice(document);
+            if let Some(since_epoch) = committed.and_then(|at| at.duration_since(UNIX_EPOCH).ok()) {
+                frame.extend_from_slice(
+                    format!(r#","committedUnixNano":{}"#, since_epoch.as_nanos()).as_bytes(),
+                );
+            }
             frame.extend_from_slice(b"}\n");
         }
         // metav1.WatchEvent { 1: type, 2: RawExtension { 1: raw } } behind four bytes of length.

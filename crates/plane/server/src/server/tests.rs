@@ -57,6 +57,7 @@ async fn start_with(node: Option<Arc<dyn NodeAccess>>) -> TestServer {
         node,
         audit: None,
         pods_door: None,
+        metrics: Registry::default(),
         ready: Some(ready),
     };
     let shutdown = async move {

@@ -1,6 +1,6 @@
 //! Watches: order, resumption, edges, bookmarks, ends.
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
 use futures_util::StreamExt;
@@ -105,6 +105,25 @@ async fn initial_events_end_with_a_bookmark() {
         }});
         assert_eq!(bookmark, wanted);
     }
+}
+
+#[tokio::test]
+async fn only_those_who_ask_are_told_when_a_change_was_committed() {
+    let server = Server::start().await;
+    let since = server.objects.cache.revision();
+    let mut told = server
+        .watch(&format!("resourceVersion={since}&hotmap.dev/commit-time=true"))
+        .await;
+    let mut untold = server.watch(&format!("resourceVersion={since}")).await;
+    let earliest = SystemTime::now();
+    server.config_map("a", "1").await;
+    let event = told.next().await.expect("an event");
+    let committed = Duration::from_nanos(event["committedUnixNano"].as_u64().expect("a time"));
+    assert!(UNIX_EPOCH + committed >= earliest && UNIX_EPOCH + committed <= SystemTime::now());
+    assert_eq!(
+        untold.next().await.expect("an event").get("committedUnixNano"),
+        None
+    );
 }
 
 #[tokio::test]

@@ -1,0 +1,205 @@
+//! What the node counts, for whoever serves `/metrics`.
+//!
+//! Labels never hold names of objects or pods: their number is bounded by this file.
+
+use std::{sync::Arc, time::Duration};
+
+use prometheus_client::{
+    encoding::EncodeLabelSet,
+    metrics::{counter::Counter, family::Family, gauge::Gauge, histogram::Histogram},
+    registry::{Registry, Unit},
+};
+
+/// Upper bounds in seconds, from a bare rename to a kubelet's worst case.
+const DELIVERY_BUCKETS: [f64; 16] = [
+    0.000_1, 0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0, 10.0, 30.0,
+    90.0,
+];
+
+/// Everything one node counts. Clones count together.
+#[derive(Debug, Clone, Default)]
+pub struct Metrics(Arc<Counts>);
+
+#[derive(Debug)]
+struct Counts {
+    propagation: Histogram,
+    projection: Histogram,
+    writes: Family<OutcomeLabels, Counter>,
+    failures: Family<ReasonLabels, Counter>,
+    volumes: Gauge,
+    pods: Gauge,
+    followed: Gauge,
+}
+
+impl Default for Counts {
+    fn default() -> Self {
+        Self {
+            propagation: Histogram::new(DELIVERY_BUCKETS),
+            projection: Histogram::new(DELIVERY_BUCKETS),
+            writes: Family::default(),
+            failures: Family::default(),
+            volumes: Gauge::default(),
+            pods: Gauge::default(),
+            followed: Gauge::default(),
+        }
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct OutcomeLabels {
+    outcome: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ReasonLabels {
+    reason: &'static str,
+}
+
+/// What came of looking at one volume.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum WriteOutcome {
+    /// Readers see a new revision.
+    Swapped,
+    /// There was nothing to do.
+    Unchanged,
+    /// The last content stands.
+    Failed(FailureReason),
+}
+
+/// Why a volume is behind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum FailureReason {
+    /// An object or one of its keys is not there.
+    Missing,
+    /// The API has not said yet what is there.
+    Unheard,
+    /// The payload breaks a rule of volumes.
+    Payload,
+    /// The file system refused.
+    Write,
+}
+
+impl FailureReason {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Missing => "missing",
+            Self::Unheard => "unheard",
+            Self::Payload => "payload",
+            Self::Write => "write",
+        }
+    }
+}
+
+impl Metrics {
+    /// Puts everything under the names that `/metrics` shows.
+    pub fn register(&self, registry: &mut Registry) {
+        let counts = &*self.0;
+        let help =
+            "From the commit of a change to its content in a volume, where the API tells when it committed";
+        registry.register_with_unit(
+            "hotmap_propagation",
+            help,
+            Unit::Seconds,
+            counts.propagation.clone(),
+        );
+        let help = "From hearing of a change to its content in a volume";
+        registry.register_with_unit(
+            "hotmap_projection",
+            help,
+            Unit::Seconds,
+            counts.projection.clone(),
+        );
+        registry.register(
+            "hotmap_volume_writes",
+            "Looks at a volume, by what came of them",
+            counts.writes.clone(),
+        );
+        let help = "Failed attempts to bring a volume up to date, by why";
+        registry.register("hotmap_volume_failures", help, counts.failures.clone());
+        registry.register(
+            "hotmap_volumes",
+            "Config volumes kept up to date",
+            counts.volumes.clone(),
+        );
+        registry.register(
+            "hotmap_pods",
+            "Pods that the node attends to",
+            counts.pods.clone(),
+        );
+        let help = "ConfigMaps and Secrets that pods of the node refer to";
+        registry.register("hotmap_followed_objects", help, counts.followed.clone());
+    }
+
+    /// A change that was heard of `heard` ago, and committed `committed` ago, became visible in one volume.
+    pub(crate) fn visible(&self, heard: Duration, committed: Option<Duration>) {
+        self.0.projection.observe(heard.as_secs_f64());
+        if let Some(committed) = committed {
+            self.0.propagation.observe(committed.as_secs_f64());
+        }
+    }
+
+    pub(crate) fn written(&self, outcome: WriteOutcome) {
+        let name = match outcome {
+            WriteOutcome::Swapped => "swapped",
+            WriteOutcome::Unchanged => "unchanged",
+            WriteOutcome::Failed(reason) => {
+                let reason = reason.as_str();
+                self.0.failures.get_or_create(&ReasonLabels { reason }).inc();
+                "failed"
+            }
+        };
+        self.0
+            .writes
+            .get_or_create(&OutcomeLabels { outcome: name })
+            .inc();
+    }
+
+    pub(crate) fn set_volumes(&self, number: usize) {
+        self.0.volumes.set(gauge(number));
+    }
+
+    pub(crate) fn set_pods(&self, number: usize) {
+        self.0.pods.set(gauge(number));
+    }
+
+    pub(crate) fn set_followed_objects(&self, number: usize) {
+        self.0.followed.set(gauge(number));
+    }
+}
+
+fn gauge(number: usize) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_counted_is_shown_under_its_name() {
+        let mut registry = Registry::default();
+        let metrics = Metrics::default();
+        metrics.register(&mut registry);
+        metrics.visible(Duration::from_millis(2), Some(Duration::from_millis(3)));
+        metrics.visible(Duration::from_millis(2), None);
+        metrics.written(WriteOutcome::Swapped);
+        metrics.written(WriteOutcome::Failed(FailureReason::Missing));
+        metrics.set_volumes(3);
+        let mut text = String::new();
+        prometheus_client::encoding::text::encode(&mut text, &registry).expect("a string takes it");
+        for line in [
+            "hotmap_propagation_seconds_count 1",
+            "hotmap_projection_seconds_count 2",
+            "hotmap_projection_seconds_bucket{le=\"0.0025\"} 2",
+            "hotmap_volume_writes_total{outcome=\"swapped\"} 1",
+            "hotmap_volume_writes_total{outcome=\"failed\"} 1",
+            "hotmap_volume_failures_total{reason=\"missing\"} 1",
+            "hotmap_volumes 3",
+        ] {
+            assert!(
+                text.lines().any(|shown| shown == line),
+                "{line} is not in\n{text}"
+            );
+        }
+    }
+}
