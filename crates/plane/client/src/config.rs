@@ -1,11 +1,13 @@
 //! Which server, whom it trusts, and who we are.
 
+mod find;
 mod kubeconfig;
 
 use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
+pub use find::Surroundings;
 use hyper::Uri;
 
 /// Everything a [`crate::Client`] needs to know.
@@ -198,9 +200,17 @@ pub enum ConfigError {
         /// Its name.
         name: String,
     },
+    /// Nothing says where the API is.
+    #[error(
+        "no API found: there is no --kubeconfig, no KUBECONFIG, no ~/.kube/config, and this is no pod with an account"
+    )]
+    NoApi,
     /// The kubeconfig has no current context and none was named.
     #[error("the kubeconfig has no current-context")]
     NoContext,
+    /// `KUBECONFIG` lists several files.
+    #[error("KUBECONFIG lists several files; name one of them with --kubeconfig")]
+    SeveralFiles,
     /// The kubeconfig asks for something this client does not do.
     #[error("{field} of a kubeconfig is not supported{hint}")]
     Unsupported {

@@ -30,7 +30,7 @@ mod watch;
 
 pub use backoff::Backoff;
 pub use client::{Client, DeleteParams, ListParams, PatchType, Propagation, WatchParams, WriteParams};
-pub use config::{ClientConfig, ConfigError, Identity, Server, Timeouts, Token};
+pub use config::{ClientConfig, ConfigError, Identity, Server, Surroundings, Timeouts, Token};
 pub use error::ClientError;
 pub use follower::{ClientListWatch, FollowEvent, Follower, FollowerConfig, FollowerCounts, ListWatch};
 pub use object::{ObjectList, RawObject};
