@@ -11,6 +11,7 @@
 //! the old revision. Source of layout and order: Kubernetes 1.36 `pkg/volume/util/atomic_writer.go`.
 
 mod held;
+mod observe;
 mod ownership;
 mod revision_name;
 mod staging;
@@ -22,21 +23,22 @@ mod crash_tests;
 mod tests;
 
 use std::io;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+pub(crate) use held::read_data_link;
 pub use ownership::{Options, Ownership};
 pub use revision_name::{RevisionName, RevisionNames, SystemNames};
 
 use crate::directory::Directory;
 use crate::disk::Disk;
 use crate::payload::Payload;
-use held::{DataLink, holds, read_data_link};
+use crate::plan::{ActualVolume, Step, plan};
 use staging::Staged;
 
 /// The link that names the visible revision.
-const DATA_LINK: &str = "..data";
+pub(crate) const DATA_LINK: &str = "..data";
 /// What becomes [`DATA_LINK`]; exists only between two system calls, or after a crash there.
-const STAGED_DATA_LINK: &str = "..data_tmp";
+pub(crate) const STAGED_DATA_LINK: &str = "..data_tmp";
 
 /// What a write survives, beyond the death of the process, which it always does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -123,13 +125,24 @@ pub struct Leftover {
     pub error: io::Error,
 }
 
+impl Leftover {
+    fn of_directory(error: WriteError) -> Self {
+        Self {
+            name: String::from("."),
+            error: io::Error::other(error),
+        }
+    }
+}
+
 /// A write that did not do all it should.
 #[derive(Debug, thiserror::Error)]
 pub enum WriteError {
     /// The old payload, if any, is still the visible one; nothing was touched.
-    #[error("cannot read {DATA_LINK}")]
+    #[error("cannot read {name}")]
     Observe {
-        /// Why; `InvalidInput` when it is not a link.
+        /// `..data`, the link of a key, or `.` for the directory itself.
+        name: String,
+        /// Why; `InvalidInput` when `..data` is not a link.
         source: io::Error,
     },
     /// The old payload is still the visible one; what was written of the new one is removed.
@@ -213,69 +226,109 @@ impl AtomicWriter {
         self.publish(payload, Trust::Disk)
     }
 
+    /// What [`AtomicWriter::write`] would do for `payload` now, without doing it. Reads only.
+    ///
+    /// # Errors
+    /// [`WriteError::Observe`].
+    pub fn plan(&self, payload: &Payload) -> Result<Vec<Step>, WriteError> {
+        let state = self.lock();
+        let actual = self.observe(payload, Trust::Memory, &state)?;
+        Ok(plan(payload, self.options.durability, &actual))
+    }
+
     /// Removes what a write with [`Removal::Deferred`] left for readers on their way. Returns what is still
     /// there. Does nothing after a failed write: the next one looks at everything anew.
     pub fn sweep(&self) -> Vec<Leftover> {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.lock();
         state.lingering = None;
-        let Some(last) = &mut state.last else {
+        let Some(mut last) = state.last.take() else {
             return Vec::new();
         };
-        let leftovers = self.remove_outdated(&last.payload, [Some(&last.revision), None]);
-        last.swept = leftovers.is_empty();
+        last.swept = false;
+        let payload = last.payload.clone();
+        state.last = Some(last);
+        let actual = match self.observe(&payload, Trust::Memory, &state) {
+            Ok(actual) if actual.is_desired => actual,
+            // Somebody changed the volume: the next write sees to it.
+            Ok(_) => return Vec::new(),
+            Err(error) => return vec![Leftover::of_directory(error)],
+        };
+        let removals = plan(&payload, self.options.durability, &actual)
+            .into_iter()
+            .filter(|step| matches!(step, Step::Unlink(_) | Step::Remove(_)));
+        let leftovers: Vec<Leftover> = removals.filter_map(|step| self.remove(step)).collect();
+        if let Some(last) = &mut state.last {
+            last.swept = leftovers.is_empty();
+        }
         leftovers
     }
 
     fn publish(&self, payload: &Payload, trust: Trust) -> Result<Written, WriteError> {
-        // A writer that panicked left its state empty, which means "trust nothing": safe to go on with.
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let link = read_data_link(&self.root).map_err(|source| WriteError::Observe { source })?;
-        let last = state.last.take().filter(|last| link.names(&last.revision));
-        let replaced = link.revision().cloned();
-        let (unchanged, remembered) = match (&last, trust) {
-            (Some(last), Trust::Memory) => (last.payload == *payload, true),
-            _ => (self.is_visible(&link, payload), false),
-        };
-        let (outcome, revision) = match link {
-            DataLink::Revision(revision) if unchanged && !state.suspect => (Outcome::Unchanged, revision),
-            _ => (Outcome::Swapped, self.swap(self.stage(payload)?)?),
-        };
+        let mut state = self.lock();
+        let actual = self.observe(payload, trust, &state)?;
+        // Whatever fails from here on, the next write trusts nothing but the disk.
+        state.last = None;
+        let steps = plan(payload, self.options.durability, &actual);
+        let shadowed = actual.shadowed(payload);
+        let ActualVolume { data, lingering, .. } = actual;
 
-        // Also when unchanged: an earlier run may have stopped right after its swap.
-        let links = self.relink(payload)?;
-        let settled = outcome == Outcome::Unchanged && remembered && !links.created;
-        if self.options.durability == Durability::PowerLoss && !settled {
-            // Before the old revision goes: its removal must not reach the disk ahead of the swap.
-            self.sync(&mut state)?;
-        }
-        let swept = last.as_ref().is_some_and(|last| last.swept) && settled;
-        if outcome == Outcome::Swapped && self.options.removal == Removal::Deferred {
-            state.lingering = replaced;
-        }
-        let keep = [Some(&revision), state.lingering.as_ref()];
-        let leftovers = if swept {
-            Vec::new()
-        } else {
-            self.remove_outdated(payload, keep)
+        let mut done = Done {
+            outcome: Outcome::Unchanged,
+            revision: data.into_revision(),
+            staged: None,
+            lingering,
+            leftovers: Vec::new(),
         };
+        for step in steps {
+            self.execute(step, payload, &mut state, &mut done)?;
+        }
+        let revision = done
+            .revision
+            .expect("plan() swaps unless a revision holds the payload");
         state.last = Some(Last {
             revision: revision.clone(),
             payload: payload.clone(),
-            swept: leftovers.is_empty(),
+            swept: done.leftovers.is_empty(),
         });
         Ok(Written {
-            outcome,
+            outcome: done.outcome,
             revision,
-            shadowed: links.shadowed,
-            leftovers,
+            shadowed,
+            leftovers: done.leftovers,
         })
     }
 
-    fn is_visible(&self, link: &DataLink, payload: &Payload) -> bool {
-        match link {
-            DataLink::Revision(revision) => holds(&self.root, revision, payload, &self.options),
-            DataLink::Missing | DataLink::Foreign => false,
+    /// The shell of [`plan`]: the only code that changes a volume.
+    fn execute(
+        &self,
+        step: Step,
+        payload: &Payload,
+        state: &mut State,
+        done: &mut Done,
+    ) -> Result<(), WriteError> {
+        match step {
+            Step::Stage => done.staged = Some(self.stage(payload)?),
+            Step::Swap => {
+                let staged = done.staged.take().expect("plan() stages before it swaps");
+                done.revision = Some(self.swap(staged)?);
+                state.lingering = done.lingering.take();
+                done.outcome = Outcome::Swapped;
+            }
+            Step::SyncRevision => {
+                let revision = done.revision.as_ref();
+                let revision = revision.expect("plan() syncs the revision that holds the payload");
+                self.sync_revision(revision, payload)?;
+            }
+            Step::Link(name) => self.link(name)?,
+            Step::Sync => self.sync(state)?,
+            Step::Unlink(_) | Step::Remove(_) => done.leftovers.extend(self.remove(step)),
         }
+        Ok(())
+    }
+
+    /// A writer that panicked left its state as "trust nothing", which is safe to go on with.
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The one moment of change: a rename onto `..data`.
@@ -315,6 +368,16 @@ impl AtomicWriter {
         state.suspect = synced.is_err();
         synced.map_err(|source| WriteError::Sync { source })
     }
+}
+
+/// How far a write has come.
+struct Done {
+    outcome: Outcome,
+    revision: Option<RevisionName>,
+    staged: Option<Staged>,
+    /// What lingers once the swap is done.
+    lingering: Option<RevisionName>,
+    leftovers: Vec<Leftover>,
 }
 
 /// What a write may believe without looking.

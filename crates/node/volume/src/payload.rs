@@ -69,6 +69,16 @@ impl Payload {
         self.files.is_empty()
     }
 
+    /// The names that show at the top of the volume, each once, in the order of the paths.
+    pub fn top_level_names(&self) -> impl Iterator<Item = &str> {
+        let mut previous = None;
+        // Paths are sorted, so those of one directory follow each other.
+        self.files
+            .keys()
+            .map(PayloadPath::top_level)
+            .filter(move |name| previous.replace(*name) != Some(*name))
+    }
+
     /// True when a file or directory of this payload is called `name` at the top of the volume.
     pub(crate) fn has_top_level(&self, name: &str) -> bool {
         self.files.contains_key(name) || self.has_directory(name)

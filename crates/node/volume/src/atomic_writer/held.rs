@@ -8,35 +8,13 @@ use rustix::fs::{FileType, Mode, OFlags, Stat};
 use crate::atomic_writer::{DATA_LINK, Options, RevisionName};
 use crate::directory::Directory;
 use crate::payload::{Payload, PayloadFile};
-
-/// Where `..data` points.
-pub(super) enum DataLink {
-    /// There is none: nothing was ever written.
-    Missing,
-    /// To a revision.
-    Revision(RevisionName),
-    /// Somewhere no writer points it. It is replaced; what it names is never touched.
-    Foreign,
-}
-
-impl DataLink {
-    pub(super) fn revision(&self) -> Option<&RevisionName> {
-        match self {
-            Self::Revision(revision) => Some(revision),
-            Self::Missing | Self::Foreign => None,
-        }
-    }
-
-    pub(super) fn names(&self, revision: &RevisionName) -> bool {
-        self.revision() == Some(revision)
-    }
-}
+use crate::plan::DataLink;
 
 /// Reads `..data`.
 ///
 /// # Errors
 /// The system's; `InvalidInput` when it exists and is no link.
-pub(super) fn read_data_link(root: &Directory) -> io::Result<DataLink> {
+pub(crate) fn read_data_link(root: &Directory) -> io::Result<DataLink> {
     match root.read_link(DATA_LINK) {
         Ok(Some(target)) => Ok(RevisionName::parse(&target).map_or(DataLink::Foreign, DataLink::Revision)),
         Ok(None) => Ok(DataLink::Foreign),

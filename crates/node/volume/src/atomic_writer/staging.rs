@@ -3,6 +3,8 @@
 use std::collections::BTreeSet;
 use std::io;
 
+use rustix::fs::{Mode, OFlags};
+
 use crate::atomic_writer::{AtomicWriter, Durability, RevisionName, WriteError};
 use crate::directory::Directory;
 use crate::payload::{Payload, PayloadFile};
@@ -95,6 +97,25 @@ impl AtomicWriter {
             self.disk.sync(&top).map_err(failed("."))?;
         }
         Ok(())
+    }
+
+    /// Syncs what another writer wrote: a process that died, or one that had no reason to.
+    pub(super) fn sync_revision(&self, revision: &RevisionName, payload: &Payload) -> Result<(), WriteError> {
+        let failed = |source| WriteError::Sync { source };
+        let top = self.root().open_directory(revision.as_str()).map_err(failed)?;
+        for (path, _) in payload.iter() {
+            let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK;
+            let file = top
+                .open_beneath(path.as_str(), flags, Mode::empty())
+                .map_err(failed)?;
+            self.disk.sync(&file).map_err(failed)?;
+        }
+        let directories: BTreeSet<&str> = payload.iter().flat_map(|(path, _)| path.parents()).collect();
+        for path in directories {
+            let directory = top.open_directory(path).map_err(failed)?;
+            self.disk.sync(&directory).map_err(failed)?;
+        }
+        self.disk.sync(&top).map_err(failed)
     }
 
     fn stage_directory(&self, top: &Directory, path: &str) -> io::Result<()> {
