@@ -20,6 +20,10 @@ mod visible_names;
 #[cfg(test)]
 mod crash_tests;
 #[cfg(test)]
+mod model_disk;
+#[cfg(test)]
+mod power_loss_tests;
+#[cfg(test)]
 mod tests;
 
 use std::io;

@@ -1,8 +1,9 @@
 //! Every call of this crate that changes the disk, in one place, so that a test can stop or fail each of them.
 
+use std::borrow::Cow;
 use std::fs::File;
 use std::io::{self, Write};
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 
 use rustix::fs::{AtFlags, Gid, Mode, OFlags, Uid};
@@ -25,9 +26,54 @@ pub(crate) enum Operation {
     Sync,
 }
 
-/// The seam for faults: called before each operation, an error is returned in place of doing it.
+/// What was done to the disk. Names are directly in `parent`.
+#[cfg_attr(not(test), expect(dead_code, reason = "only tests look at what was done"))]
+pub(crate) enum Change<'a> {
+    MakeDirectory {
+        parent: BorrowedFd<'a>,
+        name: Cow<'a, str>,
+    },
+    /// The path may have directories in it.
+    CreateFile {
+        parent: BorrowedFd<'a>,
+        path: &'a str,
+        file: BorrowedFd<'a>,
+    },
+    WriteFile {
+        file: BorrowedFd<'a>,
+        bytes: &'a [u8],
+    },
+    SetMode {
+        of: BorrowedFd<'a>,
+        bits: u32,
+    },
+    Symlink {
+        parent: BorrowedFd<'a>,
+        name: &'a str,
+        target: &'a str,
+    },
+    Rename {
+        parent: BorrowedFd<'a>,
+        from: &'a str,
+        to: &'a str,
+    },
+    /// A file, a link or a directory.
+    Remove {
+        parent: BorrowedFd<'a>,
+        name: Cow<'a, str>,
+    },
+    Sync {
+        of: BorrowedFd<'a>,
+    },
+}
+
+/// The seam for faults.
 pub(crate) trait Faults: Send + Sync {
+    /// Called before each operation; an error is returned in place of doing it.
     fn before(&self, operation: Operation) -> io::Result<()>;
+
+    /// Called after each operation that did what it should, but for those on owners.
+    fn after(&self, _change: Change<'_>) {}
 }
 
 /// The disk as it is, or with faults.
@@ -48,25 +94,43 @@ impl Disk {
             .map_or(Ok(()), |faults| faults.before(operation))
     }
 
-    pub(crate) fn make_directory(&self, parent: &Directory, name: impl Arg) -> io::Result<()> {
+    fn after<'a>(&self, change: impl FnOnce() -> Change<'a>) {
+        if let Some(faults) = &self.faults {
+            faults.after(change());
+        }
+    }
+
+    pub(crate) fn make_directory(&self, parent: &Directory, name: impl Arg + Copy) -> io::Result<()> {
         self.before(Operation::MakeDirectory)?;
-        Ok(rustix::fs::mkdirat(parent, name, Mode::RWXU)?)
+        rustix::fs::mkdirat(parent, name, Mode::RWXU)?;
+        self.after(|| Change::MakeDirectory {
+            parent: parent.as_fd(),
+            name: Cow::Owned(name.to_string_lossy().into_owned()),
+        });
+        Ok(())
     }
 
     /// Creates a file that must not exist yet, readable by nobody else until its mode is set.
     pub(crate) fn create_file(&self, parent: &Directory, path: &str) -> io::Result<File> {
         self.before(Operation::CreateFile)?;
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
-        Ok(File::from(parent.open_beneath(
+        let file = File::from(parent.open_beneath(path, flags, Mode::RUSR | Mode::WUSR)?);
+        self.after(|| Change::CreateFile {
+            parent: parent.as_fd(),
             path,
-            flags,
-            Mode::RUSR | Mode::WUSR,
-        )?))
+            file: file.as_fd(),
+        });
+        Ok(file)
     }
 
     pub(crate) fn write_file(&self, mut file: &File, bytes: &[u8]) -> io::Result<()> {
         self.before(Operation::WriteFile)?;
-        file.write_all(bytes)
+        file.write_all(bytes)?;
+        self.after(|| Change::WriteFile {
+            file: file.as_fd(),
+            bytes,
+        });
+        Ok(())
     }
 
     pub(crate) fn set_owner(&self, fd: impl AsFd, uid: Option<u32>, gid: Option<u32>) -> io::Result<()> {
@@ -99,17 +163,31 @@ impl Disk {
 
     pub(crate) fn set_mode(&self, fd: impl AsFd, bits: u32) -> io::Result<()> {
         self.before(Operation::SetMode)?;
-        Ok(rustix::fs::fchmod(fd, Mode::from_raw_mode(bits))?)
+        rustix::fs::fchmod(&fd, Mode::from_raw_mode(bits))?;
+        self.after(|| Change::SetMode { of: fd.as_fd(), bits });
+        Ok(())
     }
 
     pub(crate) fn symlink(&self, target: &str, parent: &Directory, name: &str) -> io::Result<()> {
         self.before(Operation::Symlink)?;
-        Ok(rustix::fs::symlinkat(target, parent, name)?)
+        rustix::fs::symlinkat(target, parent, name)?;
+        self.after(|| Change::Symlink {
+            parent: parent.as_fd(),
+            name,
+            target,
+        });
+        Ok(())
     }
 
     pub(crate) fn rename(&self, parent: &Directory, from: &str, to: &str) -> io::Result<()> {
         self.before(Operation::Rename)?;
-        Ok(rustix::fs::renameat(parent, from, parent, to)?)
+        rustix::fs::renameat(parent, from, parent, to)?;
+        self.after(|| Change::Rename {
+            parent: parent.as_fd(),
+            from,
+            to,
+        });
+        Ok(())
     }
 
     /// Moves `name` of `from` into `to`, where `new_name` must be free.
@@ -130,18 +208,29 @@ impl Disk {
         )?)
     }
 
-    pub(crate) fn unlink(&self, parent: &Directory, name: impl Arg) -> io::Result<()> {
+    pub(crate) fn unlink(&self, parent: &Directory, name: impl Arg + Copy) -> io::Result<()> {
         self.before(Operation::Unlink)?;
-        Ok(rustix::fs::unlinkat(parent, name, AtFlags::empty())?)
+        self.remove(parent, name, AtFlags::empty())
     }
 
-    pub(crate) fn remove_directory(&self, parent: &Directory, name: impl Arg) -> io::Result<()> {
+    pub(crate) fn remove_directory(&self, parent: &Directory, name: impl Arg + Copy) -> io::Result<()> {
         self.before(Operation::RemoveDirectory)?;
-        Ok(rustix::fs::unlinkat(parent, name, AtFlags::REMOVEDIR)?)
+        self.remove(parent, name, AtFlags::REMOVEDIR)
+    }
+
+    fn remove(&self, parent: &Directory, name: impl Arg + Copy, flags: AtFlags) -> io::Result<()> {
+        rustix::fs::unlinkat(parent, name, flags)?;
+        self.after(|| Change::Remove {
+            parent: parent.as_fd(),
+            name: Cow::Owned(name.to_string_lossy().into_owned()),
+        });
+        Ok(())
     }
 
     pub(crate) fn sync(&self, fd: impl AsFd) -> io::Result<()> {
         self.before(Operation::Sync)?;
-        Ok(rustix::fs::fsync(fd)?)
+        rustix::fs::fsync(&fd)?;
+        self.after(|| Change::Sync { of: fd.as_fd() });
+        Ok(())
     }
 }
