@@ -49,6 +49,7 @@ pub(crate) const PACKAGES: &[Package] = &[
     api("api/authorization/v1", "authorization.k8s.io", "authorization_v1"),
     api("api/autoscaling/v1", "autoscaling", "autoscaling_v1"),
     api("api/batch/v1", "batch", "batch_v1"),
+    api("api/certificates/v1", "certificates.k8s.io", "certificates_v1"),
     api("api/coordination/v1", "coordination.k8s.io", "coordination_v1"),
     api("api/core/v1", "", "core_v1"),
     api("api/discovery/v1", "discovery.k8s.io", "discovery_v1"),

@@ -63,6 +63,7 @@ pub(crate) enum Element {
 const SPECIAL: &[(&str, &str)] = &[
     ("k8s.io.api.authentication.v1.ExtraValue", "Strings"),
     ("k8s.io.api.authorization.v1.ExtraValue", "Strings"),
+    ("k8s.io.api.certificates.v1.ExtraValue", "Strings"),
     ("k8s.io.apimachinery.pkg.api.resource.Quantity", "Quantity"),
     ("k8s.io.apimachinery.pkg.apis.meta.v1.FieldsV1", "FieldsV1"),
     ("k8s.io.apimachinery.pkg.apis.meta.v1.MicroTime", "MicroTime"),

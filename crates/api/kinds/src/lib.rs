@@ -3,6 +3,7 @@
 //! Pure functions over JSON objects; HTTP and storage are the server's. An object that the schema has not checked may
 //! give nonsense answers here, but never a panic: what has the wrong type reads as absent.
 
+mod certificate_signing_request;
 mod config_map;
 mod controller_revision;
 mod cron_job;
@@ -42,6 +43,9 @@ mod testing;
 mod workload;
 mod write;
 
+pub use certificate_signing_request::{
+    CertificateRequest, CertificateRequestError, NodeRequestError, RequestState, fill_condition_times,
+};
 pub use metadata::{drop_duplicate_owners, validate_metadata, validate_metadata_update};
 pub use pod::{BindError, bind, validate_binding};
 pub use pod_disruption_budget::{

@@ -6,6 +6,7 @@ use hotmap_object::GroupVersionKind;
 
 use crate::{
     NameRule, Resource, Strategy, Subresource,
+    certificate_signing_request::CertificateSigningRequest,
     config_map::ConfigMap,
     controller_revision::ControllerRevision,
     cron_job::CronJob,
@@ -162,6 +163,19 @@ static RESOURCES: LazyLock<Vec<Resource>> = LazyLock::new(|| {
             ..namespaced("batch", "Job", "jobs", "job", &Job)
         },
         Resource {
+            short_names: &["csr"],
+            namespaced: false,
+            subresources: CERTIFICATE_SIGNING_REQUEST_SUBRESOURCES,
+            name_rule: NameRule::PathSegment,
+            ..namespaced(
+                "certificates.k8s.io",
+                "CertificateSigningRequest",
+                "certificatesigningrequests",
+                "certificatesigningrequest",
+                &CertificateSigningRequest,
+            )
+        },
+        Resource {
             create_on_update: true,
             update_needs_revision: true,
             ..namespaced("coordination.k8s.io", "Lease", "leases", "lease", &Lease)
@@ -269,6 +283,14 @@ const SERVICE_ACCOUNT_SUBRESOURCES: &[Subresource] = &[Subresource {
 const DAEMON_SET_SUBRESOURCES: &[Subresource] = &[status("apps", "DaemonSet")];
 const STATEFUL_SET_SUBRESOURCES: &[Subresource] = &[SCALE, status("apps", "StatefulSet")];
 const POD_DISRUPTION_BUDGET_SUBRESOURCES: &[Subresource] = &[status("policy", "PodDisruptionBudget")];
+const CERTIFICATE_SIGNING_REQUEST_SUBRESOURCES: &[Subresource] = &[
+    Subresource {
+        name: "approval",
+        kind: GroupVersionKind::fixed("certificates.k8s.io", "v1", "CertificateSigningRequest"),
+        verbs: STATUS_VERBS,
+    },
+    status("certificates.k8s.io", "CertificateSigningRequest"),
+];
 const CRON_JOB_SUBRESOURCES: &[Subresource] = &[status("batch", "CronJob")];
 const JOB_SUBRESOURCES: &[Subresource] = &[status("batch", "Job")];
 const SERVICE_SUBRESOURCES: &[Subresource] = &[core("status", "Service", STATUS_VERBS)];
@@ -372,6 +394,7 @@ const fn status(group: &'static str, kind: &'static str) -> Subresource {
 /// The key prefix of resources that are stored under their plural name; the group is not part of it.
 fn default_prefix(plural: &str) -> &'static str {
     match plural {
+        "certificatesigningrequests" => "/registry/certificatesigningrequests/",
         "clusterrolebindings" => "/registry/clusterrolebindings/",
         "clusterroles" => "/registry/clusterroles/",
         "configmaps" => "/registry/configmaps/",

@@ -7,6 +7,7 @@ mod authentication_v1;
 mod authorization_v1;
 mod autoscaling_v1;
 mod batch_v1;
+mod certificates_v1;
 mod coordination_v1;
 mod core_v1;
 mod discovery_v1;

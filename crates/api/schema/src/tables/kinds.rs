@@ -16,6 +16,8 @@ pub(super) static KINDS: &[Kind] = &[
     Kind { group: "", version: "v1", kind: "ApplyOptions", message: &super::meta_v1::APPLY_OPTIONS },
     Kind { group: "meta.k8s.io", version: "v1", kind: "ApplyOptions", message: &super::meta_v1::APPLY_OPTIONS },
     Kind { group: "", version: "v1", kind: "Binding", message: &super::core_v1::BINDING },
+    Kind { group: "certificates.k8s.io", version: "v1", kind: "CertificateSigningRequest", message: &super::certificates_v1::CERTIFICATE_SIGNING_REQUEST },
+    Kind { group: "certificates.k8s.io", version: "v1", kind: "CertificateSigningRequestList", message: &super::certificates_v1::CERTIFICATE_SIGNING_REQUEST_LIST },
     Kind { group: "rbac.authorization.k8s.io", version: "v1", kind: "ClusterRole", message: &super::rbac_v1::CLUSTER_ROLE },
     Kind { group: "rbac.authorization.k8s.io", version: "v1", kind: "ClusterRoleBinding", message: &super::rbac_v1::CLUSTER_ROLE_BINDING },
     Kind { group: "rbac.authorization.k8s.io", version: "v1", kind: "ClusterRoleBindingList", message: &super::rbac_v1::CLUSTER_ROLE_BINDING_LIST },
