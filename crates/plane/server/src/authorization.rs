@@ -185,6 +185,28 @@ impl Authorizer {
     }
 }
 
+/// Whether somebody may `approve` requests to a signer, or `sign` for it: by its whole name, or for its domain.
+///
+/// Follows `pkg/registry/../certificates/authorization` (`IsAuthorizedForSignerName`), Kubernetes 1.36.
+pub(crate) fn may_with_signer(roles: &RoleIndex, user: &User, verb: &str, signer: &str) -> bool {
+    if user.is_in("system:masters") {
+        return true;
+    }
+    let domain = signer.split('/').next().unwrap_or_default();
+    let names = [signer.to_owned(), format!("{domain}/*")];
+    names.into_iter().any(|name| {
+        let wanted = Attributes {
+            verb: verb.to_owned(),
+            group: "certificates.k8s.io".to_owned(),
+            version: "*".to_owned(),
+            resource: "signers".to_owned(),
+            name,
+            ..Attributes::default()
+        };
+        (user.name == CONTROLLERS_USER && controllers::allow(&wanted)) || roles.allows(user, &wanted)
+    })
+}
+
 /// The 403 that upstream's `ForbiddenStatusError` makes of it.
 pub(crate) fn refusal(user: &User, wanted: &Attributes, reason: &str) -> Status {
     let Attributes {

@@ -11,6 +11,7 @@ mod access_policy;
 mod binding;
 mod body;
 mod bootstrap;
+mod certificate_requests;
 mod continue_token;
 mod create;
 mod delete;

@@ -17,6 +17,14 @@ pub(super) fn allow(wanted: &Attributes) -> bool {
         ("patch", "nodes/status" | "policy/poddisruptionbudgets/status") => true,
         ("update", "namespaces/finalize") | ("update" | "patch", "namespaces/status") => true,
         ("create" | "patch" | "update", "events" | "events.k8s.io/events") => true,
+        // Nodes' certificates, and nobody else's, are approved; those of other clients are only signed.
+        ("patch", "certificates.k8s.io/certificatesigningrequests/approval") => true,
+        ("patch", "certificates.k8s.io/certificatesigningrequests/status") => true,
+        ("approve" | "sign", "certificates.k8s.io/signers") => match wanted.name.as_str() {
+            "kubernetes.io/kube-apiserver-client-kubelet" | "kubernetes.io/kubelet-serving" => true,
+            name => wanted.verb == "sign" && name == "kubernetes.io/kube-apiserver-client",
+        },
+        ("create", "authorization.k8s.io/subjectaccessreviews") => true,
         // What every namespace has is restored.
         ("create" | "get" | "update" | "patch", "serviceaccounts") | ("create", "configmaps") => true,
         // A deleted namespace is emptied kind by kind, whatever the kinds are, and followed until it is empty. What nobody

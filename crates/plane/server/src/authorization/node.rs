@@ -50,6 +50,10 @@ pub(super) fn decide(node: &str, wanted: &Attributes, pods: &dyn PodReferences) 
         },
         "coordination.k8s.io/leases" => lease(node, wanted),
         "events" | "events.k8s.io/events" => Decision::when(matches!(verb, "create" | "update" | "patch")),
+        // It asks for certificates of its own: for whom they are is looked at when they are approved.
+        "certificates.k8s.io/certificatesigningrequests" => {
+            Decision::when(verb == "create" || wanted.reads())
+        }
         "services" | "namespaces" => Decision::when(wanted.reads()),
         // Who asks the node for something shall be known and allowed: these are questions and change nothing.
         "authentication.k8s.io/tokenreviews"

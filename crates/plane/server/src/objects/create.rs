@@ -21,7 +21,7 @@ impl Objects {
         let include = include_object(&request.query)?;
         let options = WriteOptions::of(&request.query, "CreateOptions")?;
         let mut warnings = Vec::new();
-        let object = body::decode(
+        let mut object = body::decode(
             request,
             request.resource.schema,
             options.field_validation,
@@ -29,6 +29,7 @@ impl Objects {
         )?;
         let namespace = request.namespace.as_deref().unwrap_or_default();
         self.check_grant(request, &object, None)?;
+        self.note_requester(request, &mut object)?;
         let created = self
             .create_object(
                 request.resource,

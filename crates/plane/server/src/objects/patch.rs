@@ -57,6 +57,7 @@ impl Objects {
                 warnings.extend(hotmap_kinds::drop_duplicate_owners(&mut new));
                 target.resource.strategy.default(&mut new);
                 self.check_grant(request, &new, Some(&current.value))?;
+                self.check_signer(request, &mut new, &current.value)?;
                 self.change(&target, new, current, &mut warnings)
             })
             .await?;

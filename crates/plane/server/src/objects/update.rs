@@ -41,7 +41,9 @@ impl Objects {
             .transact(&target, options.dry_run, |current| match current {
                 Some(current) => {
                     self.check_grant(request, &sent, Some(&current.value))?;
-                    self.change(&target, sent.clone(), current, &mut warnings)
+                    let mut new = sent.clone();
+                    self.check_signer(request, &mut new, &current.value)?;
+                    self.change(&target, new, current, &mut warnings)
                 }
                 None if may_create && request.may_create => {
                     self.check_grant(request, &sent, None)?;

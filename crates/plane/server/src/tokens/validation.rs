@@ -36,6 +36,9 @@ pub(crate) enum Refused {
     },
     #[error("service account {namespace}/{name} has been deleted")]
     AccountDeleted { namespace: String, name: String },
+    /// A token to join with that is not, or no longer, one.
+    #[error("invalid bootstrap token: {0}")]
+    Bootstrap(&'static str),
     /// What it was bound to is gone.
     #[error("service account token has been invalidated")]
     Invalidated,

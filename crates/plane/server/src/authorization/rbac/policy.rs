@@ -2,8 +2,8 @@
 //!
 //! Facts follow `plugin/pkg/auth/authorizer/rbac/bootstrappolicy/policy.go`, Kubernetes 1.36, with its feature gates as
 //! they are by default. Left out are the roles of components that are not here and of kinds that are not served:
-//! certificates, volumes, cloud providers, and one role for each controller (ours have one identity with a list of its
-//! own).
+//! volumes, cloud providers, and one role for each controller (ours have one identity with a list of its own).
+//! How nodes join is bound as kubeadm binds it (`cmd/kubeadm/app/phases/bootstraptoken/node/tlsbootstrap.go`).
 
 use std::collections::BTreeMap;
 
@@ -17,6 +17,8 @@ pub(crate) const AUTO_UPDATE: &str = "rbac.authorization.kubernetes.io/autoupdat
 const BOOTSTRAPPING: (&str, &str) = ("kubernetes.io/bootstrapping", "rbac-defaults");
 
 type Words = &'static [&'static str];
+/// Kinds and names.
+type Subjects = &'static [(&'static str, &'static str)];
 
 const READ: Words = &["get", "list", "watch"];
 const WRITE: Words = &["create", "update", "patch", "delete", "deletecollection"];
@@ -205,7 +207,56 @@ const CLUSTER_ROLES: &[Default] = &[
         &[On(&["list", "watch"], CORE, &["endpoints", "services"])],
     ),
     own("system:kube-scheduler", SCHEDULER_RULES),
+    own(
+        "system:node-bootstrapper",
+        &[On(
+            &["create", "get", "list", "watch"],
+            CERTIFICATES,
+            &["certificatesigningrequests"],
+        )],
+    ),
+    own(
+        NODE_CLIENT_ROLE,
+        &[On(
+            CREATE,
+            CERTIFICATES,
+            &["certificatesigningrequests/nodeclient"],
+        )],
+    ),
+    own(
+        SELF_NODE_CLIENT_ROLE,
+        &[On(
+            CREATE,
+            CERTIFICATES,
+            &["certificatesigningrequests/selfnodeclient"],
+        )],
+    ),
+    own(
+        "system:certificates.k8s.io:legacy-unknown-approver",
+        &[approves(&["kubernetes.io/legacy-unknown"])],
+    ),
+    own(
+        "system:certificates.k8s.io:kubelet-serving-approver",
+        &[approves(&["kubernetes.io/kubelet-serving"])],
+    ),
+    own(
+        "system:certificates.k8s.io:kube-apiserver-client-approver",
+        &[approves(&["kubernetes.io/kube-apiserver-client"])],
+    ),
+    own(
+        "system:certificates.k8s.io:kube-apiserver-client-kubelet-approver",
+        &[approves(&["kubernetes.io/kube-apiserver-client-kubelet"])],
+    ),
 ];
+
+const NODE_CLIENT_ROLE: &str = "system:certificates.k8s.io:certificatesigningrequests:nodeclient";
+const SELF_NODE_CLIENT_ROLE: &str = "system:certificates.k8s.io:certificatesigningrequests:selfnodeclient";
+/// The group of tokens with which nodes join; kubeadm's.
+const JOINERS: &str = "system:bootstrappers:kubeadm:default-node-token";
+
+const fn approves(signer: Words) -> Rule {
+    Named(&["approve"], CERTIFICATES, &["signers"], signer)
+}
 
 const ADMIN_RULES: &[Rule] = &[
     On(CREATE, AUTHORIZATION, &["localsubjectaccessreviews"]),
@@ -486,7 +537,7 @@ const SCHEDULER_RULES: &[Rule] = &[
 ];
 
 /// The role of the same name, and who has it.
-const CLUSTER_ROLE_BINDINGS: &[(&str, &[(&str, &str)])] = &[
+const CLUSTER_ROLE_BINDINGS: &[(&str, Subjects)] = &[
     ("cluster-admin", &[("Group", "system:masters")]),
     ("system:monitoring", &[("Group", "system:monitoring")]),
     ("system:discovery", &[("Group", "system:authenticated")]),
@@ -508,6 +559,25 @@ const CLUSTER_ROLE_BINDINGS: &[(&str, &[(&str, &str)])] = &[
     ),
 ];
 
+/// What lets nodes in: a binding's name, its role, and who has it.
+const JOIN_BINDINGS: &[(&str, &str, Subjects)] = &[
+    (
+        "kubeadm:kubelet-bootstrap",
+        "system:node-bootstrapper",
+        &[("Group", JOINERS)],
+    ),
+    (
+        "kubeadm:node-autoapprove-bootstrap",
+        NODE_CLIENT_ROLE,
+        &[("Group", JOINERS)],
+    ),
+    (
+        "kubeadm:node-autoapprove-certificate-rotation",
+        SELF_NODE_CLIENT_ROLE,
+        &[("Group", "system:nodes")],
+    ),
+];
+
 const fn own(name: &'static str, rules: &'static [Rule]) -> Default {
     Default {
         name,
@@ -523,12 +593,16 @@ pub(crate) fn cluster_roles() -> Vec<Role> {
 
 /// The default ClusterRoleBindings.
 pub(crate) fn cluster_role_bindings() -> Vec<Binding> {
-    let bindings = CLUSTER_ROLE_BINDINGS.iter().map(|(name, subjects)| Binding {
+    let of_roles = CLUSTER_ROLE_BINDINGS
+        .iter()
+        .map(|(name, subjects)| (*name, *name, *subjects));
+    let bindings = of_roles.chain(JOIN_BINDINGS.iter().copied());
+    let bindings = bindings.map(|(name, role, subjects)| Binding {
         metadata: metadata(name),
         role_ref: RoleRef {
             api_group: GROUP.to_owned(),
             kind: "ClusterRole".to_owned(),
-            name: (*name).to_owned(),
+            name: role.to_owned(),
         },
         subjects: subjects.iter().map(|(kind, name)| subject(kind, name)).collect(),
     });
