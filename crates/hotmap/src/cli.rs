@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
+use crate::following::FollowingArgs;
+
 /// Delivers a ConfigMap or Secret change to every process that uses it.
 ///
 /// Exit codes: 0 done, 1 it failed, 2 the call was wrong.
@@ -97,6 +99,8 @@ pub(crate) struct UpArgs {
     /// Run containers that ask to be privileged: every capability inside the pod's own user namespace.
     #[arg(long, env = "HOTMAP_ALLOW_PRIVILEGED")]
     pub(crate) allow_privileged: bool,
+    #[command(flatten)]
+    pub(crate) following: FollowingArgs,
     /// Append a line of JSON (audit.k8s.io/v1) for each request to this file, mode 0600; - is standard output.
     #[arg(long, env = "HOTMAP_AUDIT_LOG", value_name = "FILE|-")]
     pub(crate) audit_log: Option<PathBuf>,
@@ -113,9 +117,6 @@ pub(crate) struct UpArgs {
     /// Pretend that this is the running boot; for tests.
     #[arg(long, hide = true, env = "HOTMAP_FAULT_BOOT_ID", value_name = "ID")]
     pub(crate) fault_boot_id: Option<String>,
-    /// Keep what watches of ConfigMaps and Secrets bring from the node; for tests.
-    #[arg(long, hide = true, env = "HOTMAP_FAULT_HOLD_WATCHES")]
-    pub(crate) fault_hold_watches: bool,
     /// Command to run with --temp; its exit code is returned.
     #[arg(last = true, value_name = "CMD", requires = "temp")]
     pub(crate) command: Vec<String>,

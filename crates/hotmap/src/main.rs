@@ -4,6 +4,7 @@ mod bench;
 mod cli;
 mod data_dir;
 mod down;
+mod following;
 mod output;
 mod up;
 mod version;

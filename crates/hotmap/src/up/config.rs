@@ -11,6 +11,7 @@ use hotmap_server::{AuditConfig, AuditTarget};
 use crate::{
     cli::{AuditLevel, UpArgs},
     data_dir::{self, DataDirError},
+    following::FollowingArgs,
 };
 
 /// An audit log takes half a gigabyte at most: the current file and four full ones.
@@ -44,6 +45,7 @@ pub(crate) enum Home {
 pub(crate) struct NodeConfig {
     pub(crate) name: String,
     pub(crate) allow_privileged: bool,
+    pub(crate) following: FollowingArgs,
     pub(crate) faults: Faults,
 }
 
@@ -52,8 +54,6 @@ pub(crate) struct NodeConfig {
 pub(crate) struct Faults {
     /// The boot that the node takes for the running one.
     pub(crate) boot_id: Option<String>,
-    /// The node does not hear what its watches of ConfigMaps and Secrets bring.
-    pub(crate) hold_watches: bool,
 }
 
 /// A call that cannot be carried out as typed: exit code 2.
@@ -141,9 +141,9 @@ fn node_config(args: &UpArgs) -> Result<NodeConfig, UpCallError> {
         broken if broken.is_empty() => Ok(NodeConfig {
             name,
             allow_privileged: args.allow_privileged,
+            following: args.following,
             faults: Faults {
                 boot_id: args.fault_boot_id.clone(),
-                hold_watches: args.fault_hold_watches,
             },
         }),
         broken => Err(UpCallError::NodeName { name, broken }),

@@ -234,7 +234,10 @@ async fn prepare_node(
         allow_privileged: config.allow_privileged,
         api_for_pods: None,
         boot_id: config.faults.boot_id.as_deref().map(BootId::injected),
-        hold_watches: config.faults.hold_watches,
+        change_detection: config.following.change_detection,
+        sync_frequency: config.following.sync_frequency,
+        avoid_node_selector: config.following.fault_avoid_node_selector,
+        hold_watches: config.following.fault_hold_watches,
         metrics,
     };
     Agent::prepare(config).await.context("the node does not start")

@@ -12,8 +12,7 @@ use std::{
 };
 
 use hotmap_client::{
-    Backoff, Client, ClientError, ClientListWatch, FollowEvent, Follower, FollowerConfig, RawObject,
-    ResourcePath,
+    Backoff, Client, ClientError, ClientListWatch, FollowEvent, Follower, RawObject, ResourcePath,
 };
 use hotmap_runtime::{
     BootId, ConfigError, Event, HostImagesError, OpenError, Prepared, PurgeError, Runtime, RuntimeConfig,
@@ -31,7 +30,7 @@ use crate::{
     images::Images,
     metrics::Metrics,
     node::{self, Machine},
-    objects::ObjectCache,
+    objects::{self, ChangeDetection, Following, ObjectCache, ServerKind},
     pod::Pod,
     references::ObjectRef,
     tokens::TokenCache,
@@ -62,6 +61,12 @@ pub struct AgentConfig {
     pub api_for_pods: Option<ApiForPods>,
     /// The running boot; the kernel's own unless a test pretends a reboot.
     pub boot_id: Option<BootId>,
+    /// How changes of ConfigMaps and Secrets are found.
+    pub change_detection: ChangeDetection,
+    /// How often pods and their objects are looked at although nothing was heard: after this time to half as much again.
+    pub sync_frequency: Duration,
+    /// Follows each object by itself, although the server has one watch for the node, so that a test sees that too.
+    pub avoid_node_selector: bool,
     /// Holds back every change that a watch of a ConfigMap or Secret brings, so that a test sees what else delivers it.
     pub hold_watches: bool,
     /// Counts what the node does.
@@ -115,6 +120,7 @@ pub struct Agent {
     nudges: Arc<Nudges>,
     tasks: JoinSet<&'static str>,
     known: Arc<Mutex<BTreeMap<String, Arc<Pod>>>>,
+    server: ServerKind,
 }
 
 impl Drop for Agent {
@@ -192,18 +198,23 @@ impl Agent {
             "event recorder"
         });
         register(&client, &machine).await?;
+        let server = objects::probe(&client, &machine.name).await;
         let lease = node::keep_alive(client.clone(), machine.clone());
         tasks.spawn(async {
             lease.await;
             "node lease"
         });
         let shared = Arc::new_cyclic(|shared: &std::sync::Weak<Shared>| {
-            let objects = ObjectCache::new(
-                client.clone(),
-                Arc::new(on_change(shared.clone(), Arc::clone(&nudges))),
-                config.hold_watches,
-                config.metrics.clone(),
-            );
+            let following = Following {
+                node_name: machine.name.clone(),
+                detection: config.change_detection,
+                sync_frequency: config.sync_frequency,
+                server,
+                avoid_node_selector: config.avoid_node_selector,
+                hold_watches: config.hold_watches,
+            };
+            let on_change = Arc::new(on_change(shared.clone(), Arc::clone(&nudges)));
+            let objects = ObjectCache::start(client.clone(), following, on_change, config.metrics.clone());
             let tokens = TokenCache::new(client.clone(), SystemClock, Arc::new(on_token(shared.clone())));
             volumes.look_up_in(Arc::clone(&objects), Arc::clone(&tokens));
             Shared {
@@ -227,6 +238,7 @@ impl Agent {
             nudges,
             tasks,
             known: Arc::default(),
+            server,
         })
     }
 
@@ -247,7 +259,7 @@ impl Agent {
         let path = ResourcePath::new("", "v1", "pods");
         let selector = format!("spec.nodeName={}", self.shared.machine.name);
         let source = ClientListWatch::new(self.shared.client.clone(), path).with_field_selector(selector);
-        let mut follower = Follower::new(source, FollowerConfig::NODE);
+        let mut follower = Follower::new(source, self.server.follower());
         let mut events = self.shared.runtime.events();
         let mut workers = Workers::default();
         let mut shutdown = std::pin::pin!(shutdown);
@@ -407,6 +419,9 @@ pub async fn down(data_dir: &Path, instance_id: &str) -> Result<(), AgentError> 
         allow_privileged: false,
         api_for_pods: None,
         boot_id: None,
+        change_detection: ChangeDetection::default(),
+        sync_frequency: Duration::from_secs(60),
+        avoid_node_selector: false,
         hold_watches: false,
         metrics: Metrics::default(),
     };

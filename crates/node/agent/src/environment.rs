@@ -57,8 +57,12 @@ pub(crate) fn of_api(api: Option<ApiForPods>, gateway: Ipv4Addr) -> Environment 
 /// Why a container cannot get its environment, in the kubelet's words: `CreateContainerConfigError`.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum EnvironmentError {
-    #[error("{}", objects::not_found(*.kind, .name))]
-    NoObject { kind: ObjectKind, name: String },
+    #[error("{}", objects::not_found(*.kind, .name, *.wording))]
+    NoObject {
+        kind: ObjectKind,
+        name: String,
+        wording: Wording,
+    },
     #[error("{}", objects::not_synced(*.0))]
     NotSynced(ObjectKind),
     #[error("couldn't find key {key} in {} {namespace}/{name}", .kind.name())]
@@ -80,9 +84,17 @@ pub(crate) enum EnvironmentError {
 #[derive(Debug, Clone)]
 pub(crate) enum Known {
     Present(Arc<Held>),
-    Missing,
+    /// It is not there, which is said in these words.
+    Missing(Wording),
     /// Nothing has been heard from the API yet.
     Unknown,
+}
+
+/// How a kind is named where an object of it is missing: who watches says `configmap`, who asks the API `configmaps`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Wording {
+    Singular,
+    Plural,
 }
 
 /// Computes the environment over that of `services`. `look_up` is asked once per object, so that all variables of it come from
@@ -157,10 +169,11 @@ impl<L: Fn(&ObjectRef) -> Known> Objects<'_, L> {
         let known = self.seen.entry(reference).or_insert_with_key(look_up);
         match known {
             Known::Present(held) => Ok(Some(Arc::clone(held))),
-            Known::Missing if optional => Ok(None),
-            Known::Missing => Err(EnvironmentError::NoObject {
+            Known::Missing(_) if optional => Ok(None),
+            Known::Missing(wording) => Err(EnvironmentError::NoObject {
                 kind,
                 name: name.to_owned(),
+                wording: *wording,
             }),
             Known::Unknown => Err(EnvironmentError::NotSynced(kind)),
         }
@@ -252,7 +265,8 @@ mod tests {
                 }),
             ),
             (ObjectKind::ConfigMap, "unknown") => Known::Unknown,
-            _ => Known::Missing,
+            (ObjectKind::ConfigMap, "asked") => Known::Missing(Wording::Plural),
+            _ => Known::Missing(Wording::Singular),
         };
         let services = Environment::from([("SERVICE".to_owned(), "10.0.0.1".to_owned())]);
         let variables = environment(
@@ -329,6 +343,10 @@ mod tests {
             (
                 from(json!({"configMapKeyRef": {"name": "none", "key": "k"}})),
                 r#"configmap "none" not found"#,
+            ),
+            (
+                from(json!({"configMapKeyRef": {"name": "asked", "key": "k"}})),
+                r#"configmaps "asked" not found"#,
             ),
             (
                 from(json!({"configMapKeyRef": {"name": "app", "key": "bin"}})),

@@ -4,7 +4,7 @@
 //!   pods of this node ──▶ worker per pod ──decide──▶ runtime (sandbox, containers)
 //!        │                    ▲     │ status, events ──▶ API
 //!        ▼ references         │     ▼
-//!   objects (one watch each) ─┴─▶ volumes (two threads, latest wins) ──▶ one rename
+//!   objects (watched, read) ──┴─▶ volumes (two threads, latest wins) ──▶ one rename
 //! ```
 
 mod access;
@@ -39,3 +39,4 @@ pub use access::{Access, LogError, LogOptions, LogPieces};
 pub use agent::{Agent, AgentConfig, AgentError, PreparedAgent, down};
 pub use environment::ApiForPods;
 pub use metrics::Metrics;
+pub use objects::{ChangeDetection, UnknownChangeDetection};

@@ -29,6 +29,8 @@ struct Counts {
     volumes: Gauge,
     pods: Gauge,
     followed: Gauge,
+    repairs: Counter,
+    mended: Counter,
 }
 
 impl Default for Counts {
@@ -41,6 +43,8 @@ impl Default for Counts {
             volumes: Gauge::default(),
             pods: Gauge::default(),
             followed: Gauge::default(),
+            repairs: Counter::default(),
+            mended: Counter::default(),
         }
     }
 }
@@ -128,6 +132,11 @@ impl Metrics {
         );
         let help = "ConfigMaps and Secrets that pods of the node refer to";
         registry.register("hotmap_followed_objects", help, counts.followed.clone());
+        let help =
+            "Changes of objects that only the periodic comparison with the API found; each one is a defect";
+        registry.register("hotmap_resync_repairs", help, counts.repairs.clone());
+        let help = "Volumes whose files somebody changed, found and mended by the periodic comparison";
+        registry.register("hotmap_volume_repairs", help, counts.mended.clone());
     }
 
     /// A change that was heard of `heard` ago, and committed `committed` ago, became visible in one volume.
@@ -152,6 +161,16 @@ impl Metrics {
             .writes
             .get_or_create(&OutcomeLabels { outcome: name })
             .inc();
+    }
+
+    /// A change was found that no watch has told of.
+    pub(crate) fn repaired(&self) {
+        self.0.repairs.inc();
+    }
+
+    /// Files of a volume were not as they were written.
+    pub(crate) fn mended(&self) {
+        self.0.mended.inc();
     }
 
     pub(crate) fn set_volumes(&self, number: usize) {

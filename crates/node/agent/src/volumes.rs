@@ -15,7 +15,7 @@ mod sources;
 
 use std::{
     cell::RefCell,
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     io,
     panic::AssertUnwindSafe,
     path::PathBuf,
@@ -114,6 +114,8 @@ struct Lookups {
 struct State {
     volumes: BTreeMap<VolumeKey, Entry>,
     queue: Queue,
+    /// Volumes whose files are compared at the next look.
+    to_verify: BTreeSet<VolumeKey>,
     is_stopping: bool,
 }
 
@@ -200,6 +202,15 @@ impl VolumeManager {
         self.shared.work.notify_all();
     }
 
+    /// Looks at every volume of the pod, at what is on disk too: somebody may have changed it.
+    pub(crate) fn verify(&self, pod_uid: &str) {
+        let mut state = self.shared.state.lock();
+        let keys: Vec<VolumeKey> = state.of_pod(pod_uid).map(|(key, _)| key.clone()).collect();
+        state.to_verify.extend(keys);
+        state.look_at(pod_uid, |_| true);
+        self.shared.work.notify_all();
+    }
+
     /// How the pod's volumes stand, by name.
     pub(crate) fn states(&self, pod_uid: &str) -> BTreeMap<String, VolumeState> {
         let state = self.shared.state.lock();
@@ -218,6 +229,7 @@ impl VolumeManager {
     pub(crate) fn forget(&self, pod_uid: &str) {
         let mut state = self.shared.state.lock();
         state.volumes.retain(|key, _| key.pod_uid != pod_uid);
+        state.to_verify.retain(|key| key.pod_uid != pod_uid);
         state.queue.forget(|key| key.pod_uid == pod_uid);
         self.shared.metrics.set_volumes(state.volumes.len());
         while state.queue.is_busy_with(|key| key.pod_uid == pod_uid) {
@@ -294,17 +306,18 @@ impl Shared {
     }
 
     fn write_one(&self, key: &VolumeKey) {
-        let Some((desired, writer)) = ({
-            let state = self.state.lock();
+        let Some((desired, writer, verifies)) = ({
+            let mut state = self.state.lock();
+            let verifies = state.to_verify.remove(key);
             state
                 .volumes
                 .get(key)
-                .map(|entry| (Arc::clone(&entry.desired), entry.writer.clone()))
+                .map(|entry| (Arc::clone(&entry.desired), entry.writer.clone(), verifies))
         }) else {
             return;
         };
         let begun = Instant::now();
-        let attempt = self.attempt(key, &desired, writer);
+        let attempt = self.attempt(key, &desired, writer, verifies);
         let mut state = self.state.lock();
         let Some(entry) = state.volumes.get_mut(key) else {
             return;
@@ -371,6 +384,7 @@ impl Shared {
         key: &VolumeKey,
         desired: &DesiredVolume,
         writer: Option<Arc<AtomicWriter>>,
+        verifies: bool,
     ) -> Result<Projected, Failure> {
         let Lookups { objects, tokens } = self
             .sources
@@ -385,14 +399,19 @@ impl Shared {
             known
         };
         let payload = sources::payload(desired, look_up, |token| tokens.get(token)).map_err(|error| {
-            let mut named =
-                references::of_volume(&desired.pod.metadata.namespace, &desired.volume).into_iter();
+            let references = references::of_volume(&desired.pod.metadata.namespace, &desired.volume);
+            if objects.has_to_ask() {
+                // What comes of it is looked at when it is there. The first answers are on their way already.
+                let is_heard = |one: &&ObjectRef| !matches!(objects.get(one), Known::Unknown);
+                objects.look_soon(references.iter().filter(is_heard).cloned().collect());
+            }
+            let mut named = references.into_iter();
             let mut tokens_named = tokens::of_volume(&desired.pod, &desired.volume).into_iter();
             let is_unheard = named.any(|reference| matches!(objects.get(&reference), Known::Unknown))
                 || tokens_named.any(|token| tokens.get(&token).is_err());
             Failure {
-                // A missing object, key or token comes as a change: nothing to try before that.
-                is_retried: !error.waits_for_object(),
+                // A missing object, key or token comes as a change: nothing to try before that, unless one has to ask.
+                is_retried: !error.waits_for_object() || objects.has_to_ask(),
                 is_unheard,
                 reason: match is_unheard {
                     true => FailureReason::Unheard,
@@ -412,7 +431,16 @@ impl Shared {
             Some(writer) => writer,
             None => Arc::new(self.writer(key, desired).map_err(|error| failed(&error))?),
         };
-        let written = writer.write(&payload).map_err(|error| failed(&error))?;
+        let mut written = writer.write(&payload).map_err(|error| failed(&error))?;
+        if verifies && written.outcome == Outcome::Unchanged {
+            written = writer
+                .verify_and_write(&payload)
+                .map_err(|error| failed(&error))?;
+            if written.outcome == Outcome::Swapped {
+                self.metrics.mended();
+                warn!(pod_uid = %key.pod_uid, volume = %key.volume, "somebody changed files of this volume, they are mended");
+            }
+        }
         if written.outcome == Outcome::Unchanged {
             for leftover in writer.sweep() {
                 warn!(pod_uid = %key.pod_uid, volume = %key.volume, name = %leftover.name, error = %leftover.error,

@@ -28,10 +28,11 @@ use crate::{
     lifecycle::{self, Decision, Ground, Progress, Step},
     node::Machine,
     nudge::Nudge,
-    objects::ObjectCache,
+    objects::{self, ObjectCache},
     pod::{Pod, Volume},
     probes::{Attempt, Probes},
     records::{Ended, Records, RunState, recover},
+    references,
     status::{PodGround, Refusal, foreign_conditions, pod_status},
     support,
     tokens::TokenCache,
@@ -142,6 +143,7 @@ impl Worker {
     /// Runs until nothing of the pod is left on this node.
     pub(crate) async fn run(mut self) {
         self.judge();
+        let mut sync_at = self.next_sync();
         while self.reconcile().await {
             let until = self.retry_at.take().map(|at| {
                 let wait = Duration::try_from(at.duration_since(Timestamp::now())).unwrap_or_default();
@@ -159,8 +161,27 @@ impl Worker {
                 () = self.stops.next_ended() => {}
                 () = self.hooks.next_ended() => {}
                 () = retry => {}
+                () = tokio::time::sleep_until(sync_at) => {
+                    self.sync();
+                    sync_at = self.next_sync();
+                }
             }
         }
+    }
+
+    /// The net: what is on disk is compared, and where nobody tells of changes it is asked for them.
+    fn sync(&self) {
+        if self.published.is_some() && !self.is_taken_down {
+            self.shared.volumes.verify(&self.uid);
+            self.shared
+                .objects
+                .look_soon(references::of_pod(&self.wanted.borrow().pod()));
+        }
+    }
+
+    fn next_sync(&self) -> tokio::time::Instant {
+        let frequency = self.shared.objects.sync_frequency();
+        tokio::time::Instant::now() + objects::sync_period(frequency, objects::random_fraction())
     }
 
     /// One look and what follows from it; false once the pod is gone from here.

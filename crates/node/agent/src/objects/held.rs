@@ -46,6 +46,7 @@ pub(crate) struct Held {
     heard: Heard,
     uid: String,
     resource_version: String,
+    is_immutable: bool,
     /// Keys that volumes project: everything.
     keys: Arc<Keys>,
     /// Keys of `binaryData`: volumes project them, environments do not see them.
@@ -66,6 +67,7 @@ pub(crate) enum HeldError {
 #[derive(Default)]
 struct Document {
     metadata: Metadata,
+    immutable: Option<bool>,
     // An empty value of a Secret may be written as null, as Go writes it.
     data: Option<BTreeMap<String, Option<String>>>,
     binary_data: Option<BTreeMap<String, Option<String>>>,
@@ -108,6 +110,7 @@ impl Held {
             heard,
             uid,
             resource_version,
+            is_immutable: document.immutable == Some(true),
             keys: Arc::new(keys),
             binary,
         })
@@ -120,6 +123,16 @@ impl Held {
 
     pub(crate) fn resource_version(&self) -> &str {
         &self.resource_version
+    }
+
+    /// Whether its content never changes: another content is another object.
+    pub(crate) fn is_immutable(&self) -> bool {
+        self.is_immutable
+    }
+
+    /// Whether this is the same revision of the same object.
+    pub(crate) fn is_same_as(&self, other: &Held) -> bool {
+        self.uid == other.uid && self.resource_version == other.resource_version
     }
 
     /// Whether this is an earlier revision of the same object. Revisions of one object are numbers that grow.

@@ -112,7 +112,7 @@ impl<L: Fn(&ObjectRef) -> Known, T: Fn(&TokenRef) -> Result<Bytes, String>> Buil
             name: name.to_owned(),
         }) {
             Known::Present(held) => Lookup::Found(held.keys().clone()),
-            Known::Missing => Lookup::NotFound(objects::not_found(kind, name)),
+            Known::Missing(wording) => Lookup::NotFound(objects::not_found(kind, name, wording)),
             Known::Unknown => Lookup::Failed(objects::not_synced(kind)),
         }
     }

@@ -59,8 +59,8 @@ impl Worker {
         self.shared.tokens.set_wanted(&self.uid, tokens);
         self.shared.objects.set_references(&self.uid, &references);
         if is_edit {
-            // As a kubelet's Cache strategy is described: an edited pod sees the newest objects at once, whatever the
-            // watches say.
+            // As a kubelet's Cache strategy is described: an edited pod sees the newest objects at once, whatever was held
+            // fresh and whatever the watches say.
             self.shared.objects.refresh(&references);
         }
         let owner = Ownership {

@@ -14,11 +14,15 @@ use crate::{
     events::Subject,
     pod::{Container, Pod},
     records::{Ended, timestamp},
+    references,
     volumes::SYNC_PATIENCE,
 };
 
 /// What upstream shows for a program that could not be executed (`pkg/kubelet/kuberuntime`, Kubernetes 1.36).
 const EXIT_START_ERROR: i32 = 128;
+
+/// A container's start waits so long for answers about its objects.
+const LOOK_PATIENCE: Duration = Duration::from_secs(5);
 
 /// A failed start is told again after this, if its message stays the same.
 const TOLD_AGAIN: Duration = Duration::from_secs(60);
@@ -157,6 +161,7 @@ impl Worker {
         };
         let sandbox = self.shared.runtime.sandbox(&self.uid);
         let facts = self.facts(sandbox.as_ref());
+        self.look_at_objects(pod).await;
         let services = self.shared.service_environment.clone();
         let env = environment(pod, container, &facts, services, |reference| {
             self.shared.objects.get(reference)
@@ -217,6 +222,18 @@ impl Worker {
             tty: container.tty,
         };
         Ok((config, held))
+    }
+
+    /// A container starts with what is there now. An API that does not answer is not waited for for long: then the last value
+    /// stands.
+    async fn look_at_objects(&self, pod: &Arc<Pod>) {
+        let references = references::of_pod(pod);
+        let mut changes = self.wanted.clone();
+        tokio::select! {
+            () = self.shared.objects.look(&references) => {}
+            () = tokio::time::sleep(LOOK_PATIENCE) => {}
+            _ = changes.wait_for(Wanted::is_end) => {}
+        }
     }
 
     /// An attempt that never ran its program: it ended as it began, and backs off like any other.
