@@ -21,6 +21,8 @@ mod article_002;
 mod article_004;
 #[path = "node/broken_config.rs"]
 mod broken_config;
+#[path = "node/change_detection.rs"]
+mod change_detection;
 #[path = "node/clients_in_pods.rs"]
 mod clients_in_pods;
 #[path = "node/crash.rs"]

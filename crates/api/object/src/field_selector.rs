@@ -44,6 +44,12 @@ impl FieldSelector {
             .map(|one| one.value.as_str())
     }
 
+    /// The comparisons of `field`, and the selector without them.
+    pub fn split(self, field: &str) -> (Vec<FieldRequirement>, Self) {
+        let (own, others) = self.0.into_iter().partition(|one| one.field == field);
+        (own, Self(others))
+    }
+
     /// Whether an object is selected. `value_of` gives a field's value; a field that is not there counts as empty.
     pub fn matches<'a>(&self, value_of: impl Fn(&str) -> Option<&'a str>) -> bool {
         self.0
@@ -151,6 +157,17 @@ mod tests {
                 "{raw:?}"
             );
         }
+    }
+
+    #[test]
+    fn the_comparisons_of_a_field_come_apart_from_the_others() {
+        let selector: FieldSelector = "a=1,b=2,a!=3".parse().expect("a selector");
+        let (own, others) = selector.split("a");
+        assert_eq!(
+            own.iter().map(|one| one.value.as_str()).collect::<Vec<_>>(),
+            ["1", "3"]
+        );
+        assert_eq!(others, "b=2".parse().expect("a selector"));
     }
 
     #[test]

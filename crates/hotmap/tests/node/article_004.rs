@@ -110,7 +110,10 @@ fn inotify_on_the_directory_tells_the_articles_sequence() {
 
 #[test]
 fn an_annotation_refreshes_what_a_deaf_watch_does_not() {
-    let Some(node) = Node::start_with(Release::Newest, &["--fault-hold-watches"]) else {
+    let Some(node) = Node::start_with(
+        Release::Newest,
+        &["--fault-hold-watches", "--sync-frequency", "24h"],
+    ) else {
         return;
     };
     node.apply(&example("article-004/test.yaml"));

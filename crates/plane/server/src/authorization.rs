@@ -371,6 +371,26 @@ mod tests {
             ("system:node:n", "get configmaps ns/unused", false),
             ("system:node:n", "list configmaps ns/", false),
             ("system:node:n", "get secrets ns/used", false),
+            ("system:node:n", "watch configmaps / hotmap.dev/node=n", true),
+            ("system:node:n", "list secrets ns/ hotmap.dev/node=n", true),
+            ("system:node:n", "watch configmaps / hotmap.dev/node=m", false),
+            ("system:node:n", "watch configmaps / hotmap.dev/node!=n", false),
+            (
+                "system:node:n",
+                "watch configmaps / hotmap.dev/node=m,hotmap.dev/node=n",
+                false,
+            ),
+            (
+                "system:node:n",
+                "deletecollection secrets ns/ hotmap.dev/node=n",
+                false,
+            ),
+            (
+                "system:node:n",
+                "list serviceaccounts ns/ hotmap.dev/node=n",
+                false,
+            ),
+            ("system:node:n", "get secrets ns/other hotmap.dev/node=n", false),
             ("system:node:n", "update configmaps ns/used", false),
             ("system:node:m", "get configmaps ns/used", false),
             // Its pods.

@@ -18,6 +18,7 @@ mod delete;
 mod eviction;
 mod metadata;
 mod namespace_defaults;
+mod node_selection;
 mod options;
 mod patch;
 mod pod_admission;
@@ -50,6 +51,7 @@ use crate::{
     local_objects::LocalObjects,
     request::{ApiRequest, Verb},
 };
+pub(crate) use node_selection::NODE_FIELD;
 use pod_references::PodReferenceIndex;
 
 /// Where the time comes from.
@@ -60,7 +62,7 @@ pub(crate) struct Objects {
     store: Arc<dyn Store>,
     cache: Arc<Cache>,
     clock: Clock,
-    pod_references: PodReferenceIndex,
+    pod_references: Arc<PodReferenceIndex>,
     roles: Arc<RoleIndex>,
     aggregation: access_policy::Aggregation,
     /// PEM; without it namespaces get no ConfigMap about it.
@@ -106,7 +108,7 @@ impl Objects {
             store,
             cache,
             clock,
-            pod_references: PodReferenceIndex::default(),
+            pod_references: Arc::default(),
             roles,
             aggregation: access_policy::Aggregation::default(),
             root_ca: root_ca.map(Arc::from),

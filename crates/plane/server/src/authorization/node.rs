@@ -10,7 +10,7 @@ use super::{
     Attributes, Decision,
     references::{PodReferences, Referenced},
 };
-use crate::{http::negotiation::Media, request::User};
+use crate::{http::negotiation::Media, objects::NODE_FIELD, request::User};
 
 /// The namespace of the leases by which nodes say that they live.
 const LEASE_NAMESPACE: &str = "kube-node-lease";
@@ -66,6 +66,10 @@ pub(super) fn decide(node: &str, wanted: &Attributes, pods: &dyn PodReferences) 
 fn reads_reference(node: &str, wanted: &Attributes, kind: Referenced, pods: &dyn PodReferences) -> Decision {
     if !wanted.reads() {
         return denied("can only read resources of this type");
+    }
+    let is_selectable = kind != Referenced::ServiceAccount && wanted.verb != "get";
+    if is_selectable && wanted.fields.exact(NODE_FIELD) == Some(node) {
+        return Decision::Allowed;
     }
     if wanted.namespace.is_empty() {
         return denied("can only read namespaced object of this type");

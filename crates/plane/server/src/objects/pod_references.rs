@@ -66,7 +66,7 @@ impl Objects {
 }
 
 impl PodReferenceIndex {
-    fn of(&self, pod: &Object, pods: usize) -> Arc<[(Referenced, Box<str>)]> {
+    pub(super) fn of(&self, pod: &Object, pods: usize) -> Arc<[(Referenced, Box<str>)]> {
         let uid = &pod.index().uid;
         if let Some(known) = self.known.lock().get(uid)
             && known.revision == pod.revision()

@@ -113,11 +113,23 @@ impl Objects {
             limit,
             matches: &matches,
         };
-        let page = match at {
-            At::Any => cache.list(&selection, self.cache.revision()),
-            At::Newest => cache.list(&selection, self.cache.fresh().await?),
-            At::NotOlderThan(revision) => cache.list(&selection, self.cache.wait_for(revision).await?),
-            At::Exactly(revision) => {
+        let page = match (selector.node(), at) {
+            (Some(_), at) => {
+                let revision = self.revision_of(at).await?;
+                let too_old = |lagged| expired(revision, lagged, token.as_ref());
+                let members = self
+                    .members(cache.resource(), selector, revision)
+                    .map_err(too_old)?
+                    .expect("the selector names a node");
+                self.page_of_members(cache, &members, &selection, revision)
+                    .map_err(too_old)?
+            }
+            (None, At::Any) => cache.list(&selection, self.cache.revision()),
+            (None, At::Newest) => cache.list(&selection, self.cache.fresh().await?),
+            (None, At::NotOlderThan(revision)) => {
+                cache.list(&selection, self.cache.wait_for(revision).await?)
+            }
+            (None, At::Exactly(revision)) => {
                 self.cache.wait_for(revision).await?;
                 let listed = cache.list_at(&selection, revision);
                 listed.map_err(|lagged| expired(revision, lagged, token.as_ref()))?
@@ -131,6 +143,18 @@ impl Objects {
             remaining: (page.remaining > 0 && options.selects_everything()).then_some(page.remaining),
         };
         Ok((page, meta))
+    }
+}
+
+impl Objects {
+    /// One revision that answers the question, and that the cache has reached.
+    async fn revision_of(&self, at: At) -> Result<Revision, Status> {
+        match at {
+            At::Any => Ok(self.cache.revision()),
+            At::Newest => self.cache.fresh().await,
+            At::NotOlderThan(revision) => self.cache.wait_for(revision).await,
+            At::Exactly(revision) => self.cache.wait_for(revision).await.map(|_| revision),
+        }
     }
 }
 

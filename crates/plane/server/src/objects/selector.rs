@@ -3,7 +3,10 @@
 use hotmap_kinds::Resource;
 use hotmap_object::{FieldSelector, LabelSelector, ObjectIndex, Status};
 
-use super::options::ListOptions;
+use super::{
+    node_selection::{NODE_FIELD, selectable},
+    options::ListOptions,
+};
 
 /// Selects objects by namespace, labels and fields.
 #[derive(Debug, Clone, PartialEq)]
@@ -12,6 +15,8 @@ pub(super) struct Selector {
     namespace: String,
     labels: LabelSelector,
     fields: FieldSelector,
+    /// Only what the pods of this node refer to: whoever lists or watches finds the members.
+    node: Option<String>,
     /// Key of the only object that can match.
     key: Option<String>,
 }
@@ -25,7 +30,19 @@ impl Selector {
         namespace: Option<&str>,
         options: &ListOptions,
     ) -> Result<Self, Status> {
-        for requirement in options.fields.requirements() {
+        let (nodes, fields) = options.fields.clone().split(NODE_FIELD);
+        let node = match nodes.as_slice() {
+            [] => None,
+            [one] if one.equal && !one.value.is_empty() && selectable(resource).is_some() => {
+                Some(one.value.clone())
+            }
+            _ => {
+                return Err(Status::bad_request(format!(
+                    "field label not supported: {NODE_FIELD}"
+                )));
+            }
+        };
+        for requirement in fields.requirements() {
             check_field(resource, &requirement.field)?;
         }
         let namespace = namespace.unwrap_or_default().to_owned();
@@ -33,6 +50,7 @@ impl Selector {
             .fields
             .exact("metadata.name")
             .filter(|name| !name.is_empty());
+        let name = name.filter(|_| node.is_none());
         let key = name.and_then(|name| match (resource.namespaced, namespace.is_empty()) {
             (false, _) => Some(name.to_owned()),
             (true, false) => Some(format!("{namespace}/{name}")),
@@ -47,7 +65,8 @@ impl Selector {
         Ok(Self {
             namespace,
             labels: options.labels.clone(),
-            fields: options.fields.clone(),
+            fields,
+            node,
             key,
         })
     }
@@ -65,7 +84,12 @@ impl Selector {
         self.key.as_deref()
     }
 
-    /// Whether an object is selected.
+    /// The node whose pods refer to what is selected, if the selector names one.
+    pub(super) fn node(&self) -> Option<&str> {
+        self.node.as_deref()
+    }
+
+    /// Whether an object is selected, whatever pods refer to.
     pub(super) fn matches(&self, index: &ObjectIndex) -> bool {
         (self.namespace.is_empty() || *index.namespace == *self.namespace)
             && (self.labels.is_everything() || self.labels.matches(|key| index.label(key)))

@@ -7,6 +7,7 @@ mod evictions;
 mod failures;
 mod history;
 mod local;
+mod node_selection;
 mod reads;
 mod scales;
 mod watches;

@@ -21,6 +21,7 @@ use tokio::{
 
 use super::{
     Objects,
+    node_selection::{Happened, NodeFeed},
     options::{ListOptions, include_object},
     read::unreadable,
     rendering::Rendering,
@@ -80,7 +81,11 @@ impl Objects {
         };
         let content_type = negotiated.media.stream_content_type();
         let begun = self.place(&selector, &options, since, cache).await;
-        let (initial, subscription) = match begun {
+        let Begun {
+            initial,
+            subscription,
+            node,
+        } = match begun {
             Ok(begun) => begun,
             Err(status) => {
                 let frame = error_frame(&rendering, &status);
@@ -115,6 +120,7 @@ impl Objects {
             rendering,
             clock: self.clock.clone(),
             has_columns: false,
+            node,
             commit_time: options.commit_time,
             events: Vec::new(),
             bookmark_period: options.allow_bookmarks.then_some(period),
@@ -132,7 +138,7 @@ impl Objects {
         options: &ListOptions,
         since: Option<Revision>,
         cache: &Arc<crate::cache::ResourceCache>,
-    ) -> Result<(Option<Page>, Subscription), Status> {
+    ) -> Result<Begun, Status> {
         let wants_initial = match options.send_initial_events {
             Some(wants) => wants,
             None => since.is_none_or(Revision::is_zero),
@@ -145,8 +151,14 @@ impl Objects {
         if !wants_initial {
             // Without a revision the live stream begins where the cache stands.
             let after = since.filter(|since| !since.is_zero()).unwrap_or(applied);
-            let subscription = cache.subscribe(selector.key(), after);
-            return Ok((None, subscription.map_err(|lagged| too_old(after, lagged))?));
+            let expired = |lagged| too_old(after, lagged);
+            let members = self.members(cache.resource(), selector, after).map_err(expired)?;
+            let node = members.map(|members| self.follow_members(cache, members, after));
+            return Ok(Begun {
+                initial: None,
+                subscription: cache.subscribe(selector.key(), after).map_err(expired)?,
+                node: node.transpose().map_err(expired)?,
+            });
         }
         let prefix = selector.prefix();
         let matches = |index: &hotmap_object::ObjectIndex| selector.matches(index);
@@ -157,9 +169,34 @@ impl Objects {
             limit: None,
             matches: &matches,
         };
+        let expired = |lagged| too_old(applied, lagged);
+        if let Some(members) = self
+            .members(cache.resource(), selector, applied)
+            .map_err(expired)?
+        {
+            let page = self.page_of_members(cache, &members, &selection, applied);
+            return Ok(Begun {
+                initial: Some(page.map_err(expired)?),
+                subscription: cache.subscribe(None, applied).map_err(expired)?,
+                node: Some(self.follow_members(cache, members, applied).map_err(expired)?),
+            });
+        }
         let (page, subscription) = cache.list_and_subscribe(&selection, applied);
-        Ok((Some(page), subscription))
+        Ok(Begun {
+            initial: Some(page),
+            subscription,
+            node: None,
+        })
     }
+}
+
+/// Where a watch begins.
+struct Begun {
+    /// The objects it begins with.
+    initial: Option<Page>,
+    subscription: Subscription,
+    /// What a watch by node reads beside.
+    node: Option<NodeFeed>,
 }
 
 fn too_old(wanted: Revision, lagged: Lagged) -> Status {
@@ -195,6 +232,8 @@ struct WatchBody {
     selector: Selector,
     rendering: Rendering,
     clock: super::Clock,
+    /// What a watch by node reads beside.
+    node: Option<NodeFeed>,
     /// A table's columns have been sent.
     has_columns: bool,
     /// Scratch, empty between two steps.
@@ -221,6 +260,9 @@ impl Stream for WatchBody {
                         let changed = self.subscription.changed().clone();
                         self.notified.set(changed.notified_owned());
                         let _ = self.notified.as_mut().poll(context);
+                    }
+                    if let Some(node) = &mut self.node {
+                        node.poll_notified(context);
                     }
                     if !self.live(&mut chunk) && chunk.is_empty() {
                         ready!(self.timer.as_mut().poll(context));
@@ -271,14 +313,14 @@ impl WatchBody {
 
     /// Encodes what is next in the lane. Whether there was anything.
     fn live(&mut self, chunk: &mut Chunk) -> bool {
+        if let Some(mut node) = self.node.take() {
+            let any = self.live_of_node(&mut node, chunk);
+            self.node = Some(node);
+            return any;
+        }
         let mut events = std::mem::take(&mut self.events);
         if let Err(lagged) = self.subscription.read(EVENTS_PER_STEP, &mut events) {
-            let message = format!(
-                "the watch has fallen behind: events up to {} are gone",
-                lagged.oldest
-            );
-            chunk.push(error_frame(&self.rendering, &Status::expired(message)));
-            self.phase = Phase::Ended;
+            self.lagged(lagged, chunk);
             return true;
         }
         let any = !events.is_empty();
@@ -290,6 +332,61 @@ impl WatchBody {
         }
         self.events = events;
         any
+    }
+
+    /// The same for a watch by node. Pods bring objects along that have not changed: a bookmark behind them says how far the
+    /// watch has come, which their own revisions do not.
+    fn live_of_node(&mut self, node: &mut NodeFeed, chunk: &mut Chunk) -> bool {
+        // Read before the lanes are: what is published up to here is in them.
+        let reached = self.cache.revision();
+        for step in 0..EVENTS_PER_STEP {
+            let happened = match node.next(&mut self.subscription, reached) {
+                Ok(Some(happened)) => happened,
+                Ok(None) => return step > 0,
+                Err(lagged) => {
+                    self.lagged(lagged, chunk);
+                    return true;
+                }
+            };
+            match happened {
+                Happened::Elsewhere => {}
+                Happened::Changed(event) => {
+                    if let Some((kind, object)) = self.seen(&event) {
+                        let frame = self.shared_frame(&event, kind, object);
+                        chunk.push(frame);
+                    }
+                }
+                Happened::Shifted { entered, left, at } => self.shifted(&entered, &left, at, chunk),
+            }
+        }
+        true
+    }
+
+    fn shifted(&mut self, entered: &[Arc<Object>], left: &[Arc<Object>], at: Revision, chunk: &mut Chunk) {
+        for object in entered {
+            if self.selector.matches(object.index()) {
+                let frame = self.frame(EventType::Added, object);
+                chunk.push(frame);
+            }
+        }
+        for object in left {
+            if self.selector.matches(object.index()) {
+                let frame = self.frame(EventType::Deleted, &object.at_deletion(at));
+                chunk.push(frame);
+            }
+        }
+        if self.bookmark_period.is_some() {
+            chunk.push(self.bookmark(at, false));
+        }
+    }
+
+    fn lagged(&mut self, lagged: Lagged, chunk: &mut Chunk) {
+        let message = format!(
+            "the watch has fallen behind: events up to {} are gone",
+            lagged.oldest
+        );
+        chunk.push(error_frame(&self.rendering, &Status::expired(message)));
+        self.phase = Phase::Ended;
     }
 
     /// What a change means to this watcher: selectors turn it into an entrance, an exit, or nothing.
