@@ -39,6 +39,11 @@ fn a_wrong_call_ends_with_2_and_a_sentence() {
             "--no-node -f /no/such/file",
             "--filename /no/such/file: no such file or directory",
         ),
+        (
+            "--change-detection poll",
+            "unknown change detection \"poll\": there are watch, cache and get",
+        ),
+        ("--sync-frequency 0s", "not between 1s and 24h"),
         ("--temp", "required arguments were not provided"),
         ("--temp --data-dir /x -- true", "cannot be used with"),
         ("--no-node --log =", "is not a filter"),

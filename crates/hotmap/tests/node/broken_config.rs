@@ -118,6 +118,7 @@ fn the_last_good_content_stays() {
         assert!(node.metric(metric) > 0.0, "{metric}");
     }
     assert!(node.metric("hotmap_propagation_seconds_sum") > 0.0);
+    assert_eq!(node.metric("hotmap_resync_repairs_total"), 0.0);
     assert_eq!(
         (node.metric("hotmap_volumes"), node.metric("hotmap_pods")),
         (4.0, 2.0)

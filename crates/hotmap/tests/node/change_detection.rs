@@ -120,6 +120,43 @@ fn the_net_finds_what_no_watch_tells_and_what_somebody_changed() {
 }
 
 #[test]
+fn one_watch_tells_of_all_that_the_pods_of_a_node_refer_to() {
+    let Some(node) = Node::start() else { return };
+    let mut object = config_map("i", json!({"a": "1"}));
+    object["immutable"] = true.into();
+    node.create([
+        config_map("c", json!({"a": "1"})),
+        object.clone(),
+        with_volume("p", "c"),
+        with_volume("q", "i"),
+        with_volume("r", "x"),
+    ]);
+    node.event("r", r#"configmap "x" not found"#);
+    node.ready("p q");
+    let selected = |of: &str| {
+        let list = format!("/api/v1/configmaps?fieldSelector=hotmap.dev/node%3D{of}");
+        let list = node.call(&["get", "--raw", &list]).ok();
+        let list: Value = serde_json::from_str(&list).expect("a list");
+        let items = list["items"].as_array().into_iter().flatten();
+        Vec::from_iter(items.map(|item| item["metadata"]["name"].as_str().unwrap_or_default().to_owned()))
+    };
+    assert_eq!(selected("node-a"), ["c", "i", "kube-root-ca.crt"]);
+    assert_eq!(selected("node-b"), [""; 0]);
+    set(&node, "c", "2");
+    node.until_file("p", "/v/a", "2");
+    node.ok("create configmap x --from-literal=a=1");
+    node.ready("r");
+    node.ok("delete configmap i");
+    node.event("q", r#"configmap "i" not found"#);
+    object["data"]["a"] = "2".into();
+    node.create([object]);
+    node.until_file("q", "/v/a", "2");
+    node.ok("delete pod r");
+    assert_eq!(selected("node-a"), ["c", "i", "kube-root-ca.crt"]);
+    assert_eq!(node.metric(REPAIRS), 0.0);
+}
+
+#[test]
 fn objects_are_followed_one_by_one_where_the_api_does_not_select_by_node() {
     let Some(node) = Node::start_with(
         Release::Newest,
