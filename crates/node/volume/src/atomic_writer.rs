@@ -20,6 +20,10 @@ mod visible_names;
 #[cfg(test)]
 mod crash_tests;
 #[cfg(test)]
+mod fault_tests;
+#[cfg(test)]
+mod hostile_tests;
+#[cfg(test)]
 mod model_disk;
 #[cfg(test)]
 mod power_loss_tests;
