@@ -37,6 +37,8 @@ mod down;
 mod draining;
 #[path = "node/exec.rs"]
 mod exec;
+#[path = "node/full_volume.rs"]
+mod full_volume;
 #[path = "node/hooks.rs"]
 mod hooks;
 #[path = "node/isolation.rs"]

@@ -84,6 +84,8 @@ pub(crate) struct VolumeState {
     pub(crate) failure: Option<String>,
     /// Counts failed attempts, so that each is told once.
     pub(crate) failures: u64,
+    /// Keys that something foreign hides at the top of the volume; they are under `..data` only.
+    pub(crate) shadowed: Vec<String>,
 }
 
 /// Keeps the projected volumes of this node true.
@@ -328,6 +330,7 @@ impl Shared {
             Ok(Projected {
                 writer,
                 outcome,
+                shadowed,
                 used,
             }) => {
                 entry.writer = Some(writer);
@@ -335,7 +338,12 @@ impl Shared {
                     is_mounted: true,
                     failure: None,
                     failures: entry.state.failures,
+                    shadowed,
                 };
+                if entry.state.shadowed != before.shadowed {
+                    let names = &entry.state.shadowed;
+                    warn!(%pod_uid, %volume, ?names, "other keys than before are hidden by foreign files");
+                }
                 self.metrics.written(match outcome {
                     Outcome::Swapped => WriteOutcome::Swapped,
                     Outcome::Unchanged => WriteOutcome::Unchanged,
@@ -447,12 +455,10 @@ impl Shared {
                     "a replaced revision cannot be removed yet");
             }
         }
-        for name in &written.shadowed {
-            warn!(pod_uid = %key.pod_uid, volume = %key.volume, %name, "a foreign file shadows this key");
-        }
         Ok(Projected {
             writer,
             outcome: written.outcome,
+            shadowed: written.shadowed,
             used: used.into_inner(),
         })
     }
@@ -476,6 +482,8 @@ impl Shared {
 struct Projected {
     writer: Arc<AtomicWriter>,
     outcome: Outcome,
+    /// Keys that something foreign hides.
+    shadowed: Vec<String>,
     /// The revisions of objects that the content was made of.
     used: Vec<Arc<Held>>,
 }

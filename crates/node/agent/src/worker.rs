@@ -96,6 +96,8 @@ pub(crate) struct Worker {
     published: Option<Published>,
     /// Failed attempts of volumes that an event has told of.
     told_failures: BTreeMap<String, u64>,
+    /// Hidden keys that an event has told of, by volume.
+    told_shadowed: BTreeMap<String, Vec<String>>,
     /// Failed starts that an event has told of, by container.
     told_starts: BTreeMap<String, ToldFailure>,
     sandboxes: SandboxTries,
@@ -128,6 +130,7 @@ impl Worker {
             refusal: None,
             published: None,
             told_failures: BTreeMap::new(),
+            told_shadowed: BTreeMap::new(),
             told_starts: BTreeMap::new(),
             sandboxes: SandboxTries::default(),
             stops: Stops::default(),

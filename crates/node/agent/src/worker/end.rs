@@ -70,6 +70,7 @@ impl Worker {
         let removed = remove_volumes(&self.shared, &self.uid).await;
         // Volumes made anew count from the beginning.
         self.told_failures.clear();
+        self.told_shadowed.clear();
         if let Err(error) = &removed {
             warn!(pod_uid = %self.uid, %error, "volumes of a pod that has ended are still there");
             self.retry_later();

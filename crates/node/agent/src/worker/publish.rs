@@ -89,7 +89,7 @@ impl Worker {
         self.published = Some(Published::of(pod));
     }
 
-    /// Whether every volume has been projected once; tells of each failed attempt.
+    /// Whether every volume has been projected once; tells of each failed attempt and of hidden keys.
     pub(super) fn has_volumes(&mut self, pod: &Arc<Pod>) -> bool {
         let states = self.shared.volumes.states(&self.uid);
         for (volume, state) in &states {
@@ -101,7 +101,23 @@ impl Worker {
                     .recorder
                     .warning(Subject::pod(pod), "FailedMount", message);
             }
+            self.tell_of_shadowed(pod, volume, &state.shadowed);
         }
         states.values().all(|state| state.is_mounted) && self.published.is_some()
+    }
+
+    /// A kubelet says nothing when a file in the volume hides a key; here the pod is told, once.
+    fn tell_of_shadowed(&mut self, pod: &Arc<Pod>, volume: &str, shadowed: &[String]) {
+        let told = self.told_shadowed.entry(volume.to_owned()).or_default();
+        if told == shadowed {
+            return;
+        }
+        shadowed.clone_into(told);
+        for key in shadowed {
+            let message = format!("volume {volume:?}: a foreign {key:?} hides what ..data/{key} has");
+            self.shared
+                .recorder
+                .warning(Subject::pod(pod), "ShadowedKey", message);
+        }
     }
 }

@@ -1,0 +1,80 @@
+//! Faults of the node's own tmpfs, and what is foreign in a volume: the last good content stays, and the pod is told.
+
+use std::fs;
+
+use rustix::mount::{MountFlags, mount_remount};
+use serde_json::{Value, json};
+
+use crate::host::{Node, config_map, idle, pod};
+
+fn of_config_map(name: &str) -> Value {
+    json!({"name": "v", "configMap": {"name": name}})
+}
+
+#[test]
+fn a_full_node_keeps_the_last_good_content_and_heals_by_itself() {
+    let Some(node) = Node::start() else { return };
+    node.create([config_map("c", json!({"a": "1"}))]);
+    let mount = json!({"volumeMounts": [{"name": "v", "mountPath": "/v"}, {"name": "v", "mountPath": "/sub/a", "subPath": "a"}]});
+    node.create([pod(
+        "p",
+        json!({"containers": [idle(mount)], "volumes": [of_config_map("c")]}),
+    )]);
+    node.ready("p");
+
+    // No room for another revision: nothing changes but an event, until there is room again.
+    let volumes = node.server.data_dir().join("volumes");
+    let resize = |size: &str| {
+        let flags = MountFlags::NOSUID | MountFlags::NODEV;
+        mount_remount(&volumes, flags, format!("mode=0711,size={size}")).expect("resized");
+    };
+    resize("64k");
+    let big = node.file("big", "x".repeat(200 << 10));
+    let created = format!(
+        "create configmap big --from-file=big={} --from-literal=a=2 -o json --dry-run=client",
+        big.display()
+    );
+    let mut full: Value = serde_json::from_str(&node.ok(&created)).expect("JSON");
+    full["metadata"]["name"] = "c".into();
+    node.apply(&full.to_string());
+    node.event(
+        "p",
+        r#"FailedMount: MountVolume.SetUp failed for volume "v" : cannot stage "big": No space left on device (os error 28)"#,
+    );
+    assert_eq!(node.sh("p", "cat /v/a; ls /v"), "1a");
+    assert_eq!(node.field("pod/p", ".status.phase"), "Running");
+    resize("1g");
+    node.until_file("p", "/v/a", "2");
+    assert_eq!(node.sh("p", "wc -c < /v/big"), (200 << 10).to_string());
+
+    // Somebody on the host puts a file where a key comes later.
+    let uid = node.field("pod/p", ".metadata.uid");
+    let foreign = volumes.join(uid).join("v").join("late");
+    fs::write(&foreign, "foreign").expect("written");
+    node.create([config_map("c", json!({"late": "3", "end": "4"}))]);
+    node.event(
+        "p",
+        r#"ShadowedKey: volume "v": a foreign "late" hides what ..data/late has"#,
+    );
+    node.until_file("p", "/v/end", "4");
+    assert_eq!(
+        node.sh("p", "cat /v/late /v/..data/late; ls /v"),
+        "foreign3end\nlate"
+    );
+
+    // A key that a subPath names is gone by now; its container keeps what it had.
+    assert_eq!(node.sh("p", "cat /sub/a"), "1");
+
+    // Paths that exclude each other are said before anything is written.
+    let source = |path: &str| json!({"configMap": {"name": "c", "items": [{"key": "end", "path": path}]}});
+    let volume = json!({"name": "v", "projected": {"sources": [source("foo"), source("foo/bar")]}});
+    let mount = json!({"volumeMounts": [{"name": "v", "mountPath": "/v"}]});
+    node.create([pod(
+        "q",
+        json!({"containers": [idle(mount)], "volumes": [volume]}),
+    )]);
+    node.event(
+        "q",
+        r#"FailedMount: MountVolume.SetUp failed for volume "v" : "foo" cannot be a file and the directory of "foo/bar""#,
+    );
+}
