@@ -1,10 +1,12 @@
 //! Chores that need code. `cargo xtask schema` writes the schema tables from a Kubernetes source tree,
-//! `cargo xtask oracle` checks them against that tree's own fixtures.
+//! `cargo xtask oracle` checks them against that tree's own fixtures, `cargo xtask compatibility` writes the
+//! page that names a test for what a kubelet does.
 
 use std::path::PathBuf;
 
 use clap::{Parser, Subcommand};
 
+mod compatibility;
 mod oracle;
 mod packages;
 mod schema;
@@ -33,11 +35,18 @@ enum Chore {
         #[arg(long, value_name = "DIR")]
         from: PathBuf,
     },
+    /// Write docs/compatibility.md from docs/compatibility.yaml, whose rows name their tests.
+    Compatibility {
+        /// Write nothing; fail if the page is not what would be written.
+        #[arg(long)]
+        check: bool,
+    },
 }
 
 fn main() -> anyhow::Result<()> {
     match Args::parse().chore {
         Chore::Schema { from, to } => schema::generate(&from, &to),
         Chore::Oracle { from } => oracle::check(&from),
+        Chore::Compatibility { check } => compatibility::run(check),
     }
 }

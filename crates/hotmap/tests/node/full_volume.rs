@@ -15,12 +15,17 @@ fn of_config_map(name: &str) -> Value {
 fn a_full_node_keeps_the_last_good_content_and_heals_by_itself() {
     let Some(node) = Node::start() else { return };
     node.create([config_map("c", json!({"a": "1"}))]);
-    let mount = json!({"volumeMounts": [{"name": "v", "mountPath": "/v"}, {"name": "v", "mountPath": "/sub/a", "subPath": "a"}]});
+    let mount = json!({"volumeMounts": [{"name": "v", "mountPath": "/v"}, {"name": "v", "mountPath": "/sub/a", "subPath": "a"},
+        {"name": "v", "mountPath": "/sub/none", "subPath": "none"}]});
+    // A volume that nobody mounts is nobody's concern.
+    let unused = json!({"name": "unused", "configMap": {"name": "nowhere"}});
     node.create([pod(
         "p",
-        json!({"containers": [idle(mount)], "volumes": [of_config_map("c")]}),
+        json!({"containers": [idle(mount)], "volumes": [of_config_map("c"), unused]}),
     )]);
     node.ready("p");
+    let refused = node.sh("p", "(echo x > /v/own) 2>&1 || test -d /sub/none");
+    crate::has(&refused, &["Read-only file system"]);
 
     // No room for another revision: nothing changes but an event, until there is room again.
     let volumes = node.server.data_dir().join("volumes");
@@ -41,7 +46,7 @@ fn a_full_node_keeps_the_last_good_content_and_heals_by_itself() {
         "p",
         r#"FailedMount: MountVolume.SetUp failed for volume "v" : cannot stage "big": No space left on device (os error 28)"#,
     );
-    assert_eq!(node.sh("p", "cat /v/a; ls /v"), "1a");
+    assert_eq!(node.sh("p", "cat /v/a; ls /v"), "1a\nnone");
     assert_eq!(node.field("pod/p", ".status.phase"), "Running");
     resize("1g");
     node.until_file("p", "/v/a", "2");
@@ -59,7 +64,7 @@ fn a_full_node_keeps_the_last_good_content_and_heals_by_itself() {
     node.until_file("p", "/v/end", "4");
     assert_eq!(
         node.sh("p", "cat /v/late /v/..data/late; ls /v"),
-        "foreign3end\nlate"
+        "foreign3end\nlate\nnone"
     );
 
     // A key that a subPath names is gone by now; its container keeps what it had.

@@ -125,6 +125,8 @@ struct Entry {
     desired: Arc<DesiredVolume>,
     writer: Option<Arc<AtomicWriter>>,
     state: VolumeState,
+    /// Failed attempts since the last good one.
+    failed_in_a_row: u32,
     since: Instant,
     /// When the newest object in the visible content came to this node.
     newest: Option<Instant>,
@@ -177,6 +179,7 @@ impl VolumeManager {
                     desired,
                     writer: None,
                     state: VolumeState::default(),
+                    failed_in_a_row: 0,
                     since: Instant::now(),
                     newest: None,
                 });
@@ -334,6 +337,7 @@ impl Shared {
                 used,
             }) => {
                 entry.writer = Some(writer);
+                entry.failed_in_a_row = 0;
                 entry.state = VolumeState {
                     is_mounted: true,
                     failure: None,
@@ -370,12 +374,11 @@ impl Shared {
             Err(failure) => {
                 self.metrics.written(WriteOutcome::Failed(failure.reason));
                 entry.state.failures += 1;
+                entry.failed_in_a_row = entry.failed_in_a_row.saturating_add(1);
                 entry.state.failure = Some(failure.text.clone());
                 debug!(%pod_uid, %volume, error = %failure.text, "volume not updated, the last content stands");
                 if failure.is_retried {
-                    let pause = RETRY_MIN
-                        .saturating_mul(1 << entry.state.failures.min(8))
-                        .min(RETRY_MAX);
+                    let pause = pause_after(entry.failed_in_a_row);
                     state.queue.push_at(key.clone(), Instant::now() + pause);
                 }
             }
@@ -479,6 +482,12 @@ impl Shared {
 }
 
 /// An attempt that succeeded.
+/// How long to wait after so many failed attempts in a row.
+fn pause_after(failed_in_a_row: u32) -> Duration {
+    let doubled = 1 << failed_in_a_row.saturating_sub(1).min(8);
+    RETRY_MIN.saturating_mul(doubled).min(RETRY_MAX)
+}
+
 struct Projected {
     writer: Arc<AtomicWriter>,
     outcome: Outcome,
@@ -494,4 +503,23 @@ struct Failure {
     is_retried: bool,
     /// The API has not said yet what is there.
     is_unheard: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_double_up_to_the_limit() {
+        for (failed, millis) in [
+            (1, 500),
+            (2, 1_000),
+            (3, 2_000),
+            (8, 64_000),
+            (9, 122_000),
+            (u32::MAX, 122_000),
+        ] {
+            assert_eq!(pause_after(failed), Duration::from_millis(millis), "{failed}");
+        }
+    }
 }

@@ -218,6 +218,19 @@ mod tests {
     }
 
     #[test]
+    fn what_is_no_directory_cannot_be_opened() {
+        let temporary = tempfile::tempdir().unwrap();
+        std::fs::write(temporary.path().join("file"), "x").unwrap();
+        for (name, kind) in [
+            ("none", io::ErrorKind::NotFound),
+            ("file", io::ErrorKind::NotADirectory),
+        ] {
+            let error = Directory::open(temporary.path().join(name)).expect_err(name);
+            assert_eq!(error.kind(), kind);
+        }
+    }
+
+    #[test]
     fn links_never_lead_out_of_a_directory() {
         let temporary = tempfile::tempdir().unwrap();
         std::fs::create_dir(temporary.path().join("outside")).unwrap();

@@ -127,16 +127,9 @@ fn no_descriptors_keep_the_last_good_content_and_heal_with_them() {
         // The next descriptor has the lowest free number.
         let next = fs::File::open(volume).unwrap().as_raw_fd().unsigned_abs();
         let current = Some(u64::from(next) + left);
-        setrlimit(
-            Resource::Nofile,
-            Rlimit {
-                current,
-                ..limits.clone()
-            },
-        )
-        .unwrap();
+        setrlimit(Resource::Nofile, Rlimit { current, ..limits }).unwrap();
         let result = writer.write(&payload(&new()));
-        setrlimit(Resource::Nofile, limits.clone()).unwrap();
+        setrlimit(Resource::Nofile, limits).unwrap();
         match result {
             Ok(_) => break,
             Err(error) => {

@@ -165,6 +165,16 @@ fn a_write_shows_exactly_the_payload() {
 }
 
 #[test]
+fn directories_of_a_revision_are_open_to_readers() {
+    let volume = Volume::new(Options::default());
+    volume.write("a/b/c=1@400");
+    for path in ["..data", "..data/a", "..data/a/b"] {
+        let mode = fs::metadata(volume.path().join(path)).unwrap().mode();
+        assert_eq!(mode & 0o7777, 0o755, "{path}");
+    }
+}
+
+#[test]
 fn a_link_keeps_its_inode_across_updates() {
     let volume = Volume::new(Options::default());
     volume.write("a=1 b=2");
