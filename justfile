@@ -27,6 +27,10 @@ schema dir:
 oracle dir:
     cargo xtask oracle --from {{dir}}
 
+# Writes docs/compatibility.md from its rows.
+compatibility:
+    cargo xtask compatibility
+
 # Measures this machine; needs a release build.
 bench *args:
     cargo run --release -- bench {{args}}
