@@ -151,6 +151,26 @@ pub enum ContainerError {
     Shim(#[source] io::Error),
 }
 
+/// Why a mount still shows what it showed.
+#[derive(Debug, thiserror::Error)]
+pub enum SwapError {
+    /// No such container, or it has ended: there is nothing to swap any more.
+    #[error("the container is not running")]
+    NotRunning,
+    /// The kernel or the container stands in the way, and will for as long as this attempt runs.
+    #[error("{0}")]
+    Unavailable(String),
+    /// The pod was started by a release that could not do this.
+    #[error("the pod's shim is of an earlier release and cannot do this: it takes a new sandbox")]
+    OldShim,
+    /// It may work another time.
+    #[error("{0}")]
+    Failed(String),
+    /// The shim does not answer; the mount may show either.
+    #[error("the pod's shim does not answer")]
+    Shim(#[source] io::Error),
+}
+
 /// Why a command did not run in a container.
 #[derive(Debug, thiserror::Error)]
 pub enum ExecError {

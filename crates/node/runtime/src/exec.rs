@@ -177,7 +177,7 @@ fn refused(refusal: Refusal, pod_uid: &str, container: &str) -> ExecError {
         Refusal::TooMany => ExecError::TooMany(pod_uid.to_owned()),
         Refusal::Exec { message, exit_code } => ExecError::Exec { message, exit_code },
         Refusal::Invalid { message } => ExecError::Invalid(message),
-        Refusal::Setup { message } => ExecError::Setup(message),
+        Refusal::Setup { message } | Refusal::Unavailable { message } => ExecError::Setup(message),
         Refusal::Unsupported => ExecError::Invalid("the pod's shim is older and cannot do this".to_owned()),
         Refusal::Exists | Refusal::Running | Refusal::Privileged => {
             ExecError::Setup(format!("refused: {refusal:?}"))

@@ -32,11 +32,11 @@ mod status;
 mod sys;
 
 pub use config::{BootId, ConfigError, IdRange, InstanceId, RuntimeConfig};
-pub use error::{ContainerError, ExecError, OpenError, PurgeError, SandboxError, StartError};
+pub use error::{ContainerError, ExecError, OpenError, PurgeError, SandboxError, StartError, SwapError};
 pub use events::{ContainerExited, Event, Events};
 pub use exec::{ExecConfig, ExecReader, ExecSession, ExecSyncOutput, ExecWriter, TerminalSize};
 pub use host_images::{HostImage, HostImages, HostImagesError};
-pub use runtime::{Prepared, Runtime};
+pub use runtime::{MountSwap, MountSwaps, Prepared, Runtime, Swapped};
 pub use shim::shim_main_if_asked;
 pub use spec::{
     Capabilities, ContainerConfig, LogLimits, MountConfig, ProcessUser, SandboxConfig, UnknownCapability,

@@ -1,4 +1,5 @@
-//! Which file systems of the host lie under its root, from `/proc/self/mountinfo`.
+//! What is mounted where, from a `mountinfo` of `/proc`: which file systems of the host lie under its root, and what is stacked
+//! at one place.
 
 use std::ffi::OsString;
 use std::io;
@@ -18,6 +19,8 @@ const OWN: [&str; 5] = ["/proc", "/sys", "/dev", "/run", "/tmp"];
 /// One line of mountinfo, as far as we need it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Mount {
+    pub(crate) id: u64,
+    pub(crate) parent: u64,
     pub(crate) target: PathBuf,
     pub(crate) fs_type: String,
 }
@@ -38,7 +41,30 @@ fn parse_line(line: &[u8]) -> Option<Mount> {
     let separator = fields.iter().position(|field| *field == b"-")?;
     let target = PathBuf::from(OsString::from_vec(unescape(fields.get(4)?)));
     let fs_type = String::from_utf8(fields.get(separator + 1)?.to_vec()).ok()?;
-    (separator >= 6).then_some(Mount { target, fs_type })
+    let number = |index: usize| std::str::from_utf8(fields.get(index)?).ok()?.parse().ok();
+    let (id, parent) = (number(0)?, number(1)?);
+    (separator >= 6).then_some(Mount {
+        id,
+        parent,
+        target,
+        fs_type,
+    })
+}
+
+/// A mount and those that it lies in, up to the root.
+pub(crate) fn ancestors(mounts: &[Mount], id: u64) -> impl Iterator<Item = &Mount> {
+    let find = |id: u64| mounts.iter().find(|mount| mount.id == id);
+    // A table that is read while it changes may go round in circles.
+    std::iter::successors(find(id), move |mount| {
+        find(mount.parent).filter(|above| above.id != mount.id)
+    })
+    .take(mounts.len())
+}
+
+/// A mount and those that it covers at the same place, from the top down.
+pub(crate) fn stack(mounts: &[Mount], top: u64) -> impl Iterator<Item = &Mount> {
+    let mut place = None;
+    ancestors(mounts, top).take_while(move |mount| *place.get_or_insert(&mount.target) == &mount.target)
 }
 
 /// Space, tab, newline and backslash are written as three octal digits.
@@ -101,6 +127,16 @@ nonsense
             shown,
             ["/etc/hosts", "/var", "/var/lib/my disk"].map(PathBuf::from)
         );
+    }
+
+    #[test]
+    fn what_is_stacked_at_one_place_is_told_from_what_it_lies_in() {
+        let mounts = parse(SAMPLE.as_bytes());
+        let ids = |found: &mut dyn Iterator<Item = &Mount>| found.map(|mount| mount.id).collect::<Vec<_>>();
+        assert_eq!(ids(&mut stack(&mounts, 46)), [46, 40]);
+        assert_eq!(ids(&mut stack(&mounts, 41)), [41]);
+        assert_eq!(ids(&mut ancestors(&mounts, 46)), [46, 40, 27]);
+        assert!(ids(&mut stack(&mounts, 7)).is_empty());
     }
 
     #[test]

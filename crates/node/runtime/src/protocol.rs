@@ -9,6 +9,7 @@
 //! | `start` | – | `started`, once the program is executed |
 //! | `stop` | – | `done`, once the process has ended |
 //! | `remove` | – | `done` |
+//! | `swap_mount` | what is to be shown, as one `O_PATH` descriptor | `swapped` |
 //! | `exec` | stdin, stdout, stderr as far as asked for | `exec_started` (with a terminal: its master), then `exec_ended` |
 //! | `watch` | – | `state` at once and after every change |
 //! | `stop_sandbox` | – | `done`, once every process has ended |
@@ -84,6 +85,8 @@ pub(crate) enum Call {
         attempt: u32,
     },
     Exec(ExecCall),
+    /// Since the second release; a shim of the first one refuses it as `unsupported`.
+    SwapMount(SwapCall),
     Watch,
     StopSandbox,
     Shutdown,
@@ -103,6 +106,28 @@ pub(crate) struct ExecCall {
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct SwapCall {
+    pub(crate) name: String,
+    pub(crate) attempt: u32,
+    /// As `ContainerConfig::mounts` named it.
+    pub(crate) target: PathBuf,
+    pub(crate) read_only: bool,
+    /// Count the mounts at the place first, whatever is remembered of it.
+    #[serde(default)]
+    pub(crate) verify: bool,
+}
+
+/// What came of a [`SwapCall`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "outcome", rename_all = "snake_case")]
+pub(crate) enum SwapOutcome {
+    /// It shows that already.
+    Unchanged,
+    /// `is_told`: watchers of its directory were.
+    Swapped { is_told: bool },
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(tag = "reply", rename_all = "snake_case")]
 pub(crate) enum Reply {
     Done,
@@ -110,6 +135,7 @@ pub(crate) enum Reply {
     State { state: PodState },
     ExecStarted,
     ExecEnded { exit_code: i32 },
+    Swapped(SwapOutcome),
     Refused { refusal: Refusal },
 }
 
@@ -123,9 +149,20 @@ pub(crate) enum Refusal {
     TooMany,
     Stopped,
     Privileged,
-    Invalid { message: String },
-    Setup { message: String },
-    Exec { message: String, exit_code: i32 },
+    Invalid {
+        message: String,
+    },
+    Setup {
+        message: String,
+    },
+    /// The kernel, or the container, stands in the way: trying again is of no use.
+    Unavailable {
+        message: String,
+    },
+    Exec {
+        message: String,
+        exit_code: i32,
+    },
     Unsupported,
 }
 
@@ -279,6 +316,9 @@ mod tests {
             let request: Request = decode(text.as_bytes()).expect(text);
             assert!(format!("{:?}", request.call).starts_with(name), "{text}");
         }
+        let swap = r#"{"version":1,"call":"swap_mount","name":"web","attempt":0,"target":"/etc/a","read_only":true}"#;
+        let request: Request = decode(swap.as_bytes()).expect("a swap");
+        assert!(matches!(request.call, Call::SwapMount(call) if !call.verify));
         assert!(
             decode::<Request>(br#"{"version":1,"call":"freeze"}"#).is_err(),
             "an unknown request is told apart"

@@ -4,6 +4,7 @@ mod cleanup;
 mod connection;
 mod exec;
 mod instance;
+mod mount_swap;
 mod pods;
 mod spawn;
 mod state_dir;
@@ -31,6 +32,7 @@ use crate::status::{ContainerStatus, Sandbox, SandboxRecord};
 
 pub(crate) use connection::Connection;
 use instance::Instance;
+pub use mount_swap::{MountSwap, MountSwaps, Swapped};
 use pods::{IDS_FILE, Pod, Pods};
 
 /// A shim answers everything but `stop` and `exec` at once; a start may wait for a slow disk.
@@ -373,7 +375,7 @@ impl Runtime {
             Refusal::Privileged => StartError::Privileged,
             Refusal::Exec { message, .. } => StartError::Exec(message),
             Refusal::Invalid { message } => StartError::Invalid(message),
-            Refusal::Setup { message } => StartError::Setup(message),
+            Refusal::Setup { message } | Refusal::Unavailable { message } => StartError::Setup(message),
             Refusal::TooMany => {
                 StartError::Invalid("too many attempts are on record; remove old ones".to_owned())
             }

@@ -10,6 +10,7 @@ mod container;
 mod cri_log;
 mod identity;
 mod launch;
+mod mount_swap;
 mod namespaces;
 mod pod;
 mod rootfs;

@@ -66,6 +66,7 @@ pub(crate) fn exit_now(code: i32) -> ! {
 #[derive(Default)]
 pub(crate) struct MountChange<'fd> {
     pub(crate) set: u64,
+    pub(crate) clear: u64,
     pub(crate) private: bool,
     pub(crate) recursive: bool,
     pub(crate) id_map: Option<BorrowedFd<'fd>>,
@@ -75,7 +76,7 @@ pub(crate) struct MountChange<'fd> {
 pub(crate) fn mount_setattr(mount: impl AsFd, change: &MountChange<'_>) -> io::Result<()> {
     let mut attr = libc::mount_attr {
         attr_set: change.set,
-        attr_clr: 0,
+        attr_clr: change.clear,
         propagation: 0,
         userns_fd: 0,
     };

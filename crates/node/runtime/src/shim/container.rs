@@ -6,6 +6,7 @@ use std::time::{Instant, SystemTime};
 
 use super::cri_log::{LineCutter, LogFile, Stream};
 use super::identity::Identity;
+use super::mount_swap::BoundMount;
 use crate::status::ContainerStatus;
 
 pub(crate) struct Container {
@@ -23,6 +24,7 @@ pub(crate) struct Running {
     pub(crate) log_broken: bool,
     pub(crate) kill_at: Option<Instant>,
     pub(crate) cgroup: Option<PathBuf>,
+    pub(crate) mounts: Vec<BoundMount>,
 }
 
 pub(crate) struct Output {

@@ -19,12 +19,13 @@ use rustix::pty::OpenptFlags;
 use rustix::thread::ThreadNameSpaceType;
 
 use super::identity::{self, Identity};
+use super::mount_swap::BoundMount;
 use super::namespaces::Namespaces;
 use super::rootfs::{self, Setup, Sources, what};
 use crate::config::IdRange;
 use crate::exec::TerminalSize;
 use crate::protocol::{self, Refusal};
-use crate::spec::ContainerConfig;
+use crate::spec::{ContainerConfig, MountConfig};
 use crate::status::SandboxRecord;
 use crate::sys::{self, Cloned};
 
@@ -43,6 +44,8 @@ pub(crate) struct Launched {
     pub(crate) pidfd: OwnedFd,
     /// What the shim reads: stdout and stderr, or a terminal's master alone.
     pub(crate) outputs: Outputs,
+    /// What a container was given to see.
+    pub(crate) mounts: Vec<BoundMount>,
 }
 
 /// The readable ends of a process's output.
@@ -100,6 +103,9 @@ pub(crate) fn container(
         mounts: rootfs::open_mounts(config, &place.namespaces.users).map_err(setup)?,
         shared_memory: place.namespaces.open_shared_memory().map_err(setup)?,
     };
+    let bound = |(mount, (tree, _)): (&MountConfig, &(OwnedFd, bool))| BoundMount::of(&mount.target, tree);
+    let mounts: Setup<Vec<_>> = config.mounts.iter().zip(&sources.mounts).map(bound).collect();
+    let mounts = mounts.map_err(setup)?;
     let cgroup = place.open_cgroup().map_err(setup)?;
     let mut hidden = place.record.mask.clone();
     hidden.extend(place.pod_dir.parent().map(Path::to_owned));
@@ -142,7 +148,12 @@ pub(crate) fn container(
             });
         }
     };
-    Ok(Launched { pid, pidfd, outputs })
+    Ok(Launched {
+        pid,
+        pidfd,
+        outputs,
+        mounts,
+    })
 }
 
 /// What a command is started with.
@@ -219,7 +230,12 @@ pub(crate) fn command(
     };
     drop((child_report, streams));
     let outputs = await_exec(&report, &pidfd)?.map_or(Outputs::Elsewhere, Outputs::Terminal);
-    Ok(Launched { pid, pidfd, outputs })
+    Ok(Launched {
+        pid,
+        pidfd,
+        outputs,
+        mounts: Vec::new(),
+    })
 }
 
 /// The child's whole life. A panic must not unwind into the shim's loop, of which this process is a copy.

@@ -10,12 +10,14 @@ use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 use rustix::fs::{CWD, Mode, OFlags};
+use rustix::io::Errno;
 use rustix::mount::{MountPropagationFlags, OpenTreeFlags, UnmountFlags};
 use rustix::thread::{LinkNameSpaceType, ThreadNameSpaceType, UnshareFlags};
 
 use super::rootfs::{Setup, attach, filesystem, what};
 use crate::config::IdRange;
 use crate::netlink::Netlink;
+use crate::protocol::Refusal;
 use crate::status::{NetworkRecord, SandboxRecord};
 use crate::sys::{self, Cloned};
 
@@ -110,28 +112,58 @@ impl Namespaces {
 
     /// A mount of the pod's `/dev/shm`, to attach elsewhere.
     pub(crate) fn open_shared_memory(&self) -> Setup<OwnedFd> {
-        let enter = |fd: &OwnedFd| {
-            what(
-                rustix::thread::move_into_link_name_space(fd.as_fd(), Some(LinkNameSpaceType::Mount)),
-                || "cannot enter a mount namespace".to_owned(),
-            )
+        let enter = || {
+            let space = Some(LinkNameSpaceType::Mount);
+            rustix::thread::move_into_link_name_space(self.shared_memory.as_fd(), space)
         };
-        let here = what(
-            rustix::fs::open(
-                ".",
-                OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC,
-                Mode::empty(),
-            ),
-            || "cannot open the working directory".to_owned(),
-        )?;
-        enter(&self.shared_memory)?;
         let flags = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC;
-        let tree = rustix::mount::open_tree(CWD, "/", flags);
-        enter(&self.host_mounts)?;
+        let tree = self.elsewhere(enter, || rustix::mount::open_tree(CWD, "/", flags))?;
+        let tree = what(tree, || "cannot enter a mount namespace".to_owned())?;
+        what(tree, || "cannot open the pod's shared memory".to_owned())
+    }
+
+    /// Does something in the mount namespace of a process, whose root is then ours.
+    pub(crate) fn inside_mounts_of<T>(
+        &self,
+        process: &OwnedFd,
+        work: impl FnOnce() -> T,
+    ) -> Result<T, Refusal> {
+        let enter =
+            || rustix::thread::move_into_thread_name_spaces(process.as_fd(), ThreadNameSpaceType::MOUNT);
+        match self.elsewhere(enter, work) {
+            Ok(Ok(done)) => Ok(done),
+            // It has ended, and only its exit status is left.
+            Ok(Err(Errno::SRCH)) => Err(Refusal::NotRunning),
+            Ok(Err(error)) => Err(Refusal::Setup {
+                message: format!("cannot enter the container's mount namespace: {error}"),
+            }),
+            Err(message) => Err(Refusal::Setup { message }),
+        }
+    }
+
+    /// Enters another mount namespace, does something, and comes back to the host's and the working directory.
+    fn elsewhere<T>(
+        &self,
+        enter: impl FnOnce() -> Result<(), Errno>,
+        work: impl FnOnce() -> T,
+    ) -> Setup<Result<T, Errno>> {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let here = what(rustix::fs::open(".", flags, Mode::empty()), || {
+            "cannot open the working directory".to_owned()
+        })?;
+        if let Err(error) = enter() {
+            return Ok(Err(error));
+        }
+        let done = work();
+        let home = Some(LinkNameSpaceType::Mount);
+        what(
+            rustix::thread::move_into_link_name_space(self.host_mounts.as_fd(), home),
+            || "cannot return to the host's mount namespace".to_owned(),
+        )?;
         what(rustix::process::fchdir(&here), || {
             "cannot return to the working directory".to_owned()
         })?;
-        what(tree, || "cannot open the pod's shared memory".to_owned())
+        Ok(Ok(done))
     }
 
     /// Forks into the pid namespace of a process.

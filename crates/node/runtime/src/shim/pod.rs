@@ -17,10 +17,13 @@ use super::cri_log::{LogFile, Stream, timestamp};
 use super::disconnect;
 use super::identity::Identity;
 use super::launch::{self, Command, Outputs, Place};
+use super::mount_swap::{self, Process};
 use super::namespaces::Namespaces;
 use super::rootfs::{Setup, what};
 use crate::cgroup;
-use crate::protocol::{self, Call, ExecCall, Refusal, Reply, Request, STATE_FILE, VERSION};
+use crate::protocol::{
+    self, Call, ExecCall, Refusal, Reply, Request, STATE_FILE, SwapCall, SwapOutcome, VERSION,
+};
 use crate::spec::ContainerConfig;
 use crate::status::{ContainerState, ContainerStatus, Exit, PodState, SandboxRecord};
 use crate::sys;
@@ -253,6 +256,9 @@ impl Pod {
             } => self.stop(id, (&name, attempt), signal, Duration::from_millis(grace_ms)),
             Call::Remove { name, attempt } => self.remove(&name, attempt).map(|()| Some(Reply::Done)),
             Call::Exec(call) => return self.exec(id, call, fds),
+            Call::SwapMount(call) => self
+                .swap_mount(&call, fds)
+                .map(|outcome| Some(Reply::Swapped(outcome))),
             Call::Watch => {
                 self.set_mode(id, Mode::Watching { behind: true });
                 Ok(None)
@@ -343,6 +349,7 @@ impl Pod {
             log_broken: false,
             kill_at: None,
             cgroup,
+            mounts: launched.mounts,
         };
         self.containers.push(Container {
             status: status.clone(),
@@ -431,6 +438,25 @@ impl Pod {
         self.containers.remove(index);
         self.changed();
         Ok(())
+    }
+
+    fn swap_mount(&mut self, call: &SwapCall, fds: Vec<OwnedFd>) -> Result<SwapOutcome, Refusal> {
+        let source = fds.into_iter().next().ok_or_else(|| Refusal::Invalid {
+            message: "no descriptor says what is to be shown".to_owned(),
+        })?;
+        let running = self
+            .containers
+            .iter_mut()
+            .filter(|container| {
+                container.status.name == call.name && container.status.attempt == call.attempt
+            })
+            .find_map(|container| container.running.as_mut())
+            .ok_or(Refusal::NotRunning)?;
+        let process = Process {
+            pid: running.pid,
+            pidfd: &running.pidfd,
+        };
+        mount_swap::swap(&self.namespaces, &process, &mut running.mounts, call, &source)
     }
 
     fn exec(&mut self, id: u64, call: ExecCall, fds: Vec<OwnedFd>) -> io::Result<()> {

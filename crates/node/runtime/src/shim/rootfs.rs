@@ -65,7 +65,7 @@ const READ_ONLY: [&str; 5] = [
     "/proc/sysrq-trigger",
 ];
 
-const OVERLAYFS_MAGIC: u64 = 0x794c_7630;
+pub(super) const OVERLAYFS_MAGIC: u64 = 0x794c_7630;
 const PROC_MAGIC: u64 = 0x9fa0;
 
 /// A sentence that says what could not be made.
@@ -102,6 +102,7 @@ pub(crate) fn open_mounts(config: &ContainerConfig, users: &OwnedFd) -> Setup<Ve
             private: true,
             recursive: true,
             id_map: mount.id_mapped.then(|| users.as_fd()),
+            ..MountChange::default()
         };
         what(sys::mount_setattr(&tree, &change), || {
             format!("cannot restrict the mount of {shown}")

@@ -3,5 +3,6 @@
 mod fixture;
 mod isolation;
 mod lifecycle;
+mod mount_swaps;
 mod restart;
 mod sessions;
