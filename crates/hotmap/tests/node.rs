@@ -47,6 +47,8 @@ mod isolation;
 mod jobs;
 #[path = "node/lifecycle.rs"]
 mod lifecycle;
+#[path = "node/live_subpath.rs"]
+mod live_subpath;
 #[path = "node/logs.rs"]
 mod logs;
 #[path = "node/nginx.rs"]

@@ -20,6 +20,7 @@ mod hooks;
 mod http_get;
 mod images;
 mod lifecycle;
+mod live_subpath;
 mod logs;
 mod metrics;
 mod node;

@@ -26,6 +26,8 @@ struct Counts {
     projection: Histogram,
     writes: Family<OutcomeLabels, Counter>,
     failures: Family<ReasonLabels, Counter>,
+    swaps: Family<OutcomeLabels, Counter>,
+    swap_time: Histogram,
     volumes: Gauge,
     pods: Gauge,
     followed: Gauge,
@@ -40,6 +42,8 @@ impl Default for Counts {
             projection: Histogram::new(DELIVERY_BUCKETS),
             writes: Family::default(),
             failures: Family::default(),
+            swaps: Family::default(),
+            swap_time: Histogram::new(DELIVERY_BUCKETS),
             volumes: Gauge::default(),
             pods: Gauge::default(),
             followed: Gauge::default(),
@@ -83,6 +87,19 @@ pub(crate) enum FailureReason {
     Write,
 }
 
+/// What came of bringing one live subPath mount up to date.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum SwapOutcome {
+    /// The container sees the new content, that long after its volume did.
+    Swapped(Duration),
+    /// It saw it already.
+    Unchanged,
+    /// It will be tried again.
+    Failed,
+    /// It is of no use to try again.
+    Unavailable,
+}
+
 impl FailureReason {
     fn as_str(self) -> &'static str {
         match self {
@@ -120,6 +137,15 @@ impl Metrics {
         );
         let help = "Failed attempts to bring a volume up to date, by why";
         registry.register("hotmap_volume_failures", help, counts.failures.clone());
+        let help = "Looks at a live subPath mount, by what came of them";
+        registry.register("hotmap_live_subpath_swaps", help, counts.swaps.clone());
+        let help = "From new content in a volume to the same content at a live subPath mount of it";
+        registry.register_with_unit(
+            "hotmap_live_subpath_swap",
+            help,
+            Unit::Seconds,
+            counts.swap_time.clone(),
+        );
         registry.register(
             "hotmap_volumes",
             "Config volumes kept up to date",
@@ -173,6 +199,19 @@ impl Metrics {
         self.0.mended.inc();
     }
 
+    pub(crate) fn swapped(&self, outcome: SwapOutcome) {
+        let name = match outcome {
+            SwapOutcome::Swapped(elapsed) => {
+                self.0.swap_time.observe(elapsed.as_secs_f64());
+                "swapped"
+            }
+            SwapOutcome::Unchanged => "unchanged",
+            SwapOutcome::Failed => "failed",
+            SwapOutcome::Unavailable => "unavailable",
+        };
+        self.0.swaps.get_or_create(&OutcomeLabels { outcome: name }).inc();
+    }
+
     pub(crate) fn set_volumes(&self, number: usize) {
         self.0.volumes.set(gauge(number));
     }
@@ -203,6 +242,8 @@ mod tests {
         metrics.visible(Duration::from_millis(2), None);
         metrics.written(WriteOutcome::Swapped);
         metrics.written(WriteOutcome::Failed(FailureReason::Missing));
+        metrics.swapped(SwapOutcome::Swapped(Duration::from_micros(300)));
+        metrics.swapped(SwapOutcome::Unavailable);
         metrics.set_volumes(3);
         let mut text = String::new();
         prometheus_client::encoding::text::encode(&mut text, &registry).expect("a string takes it");
@@ -213,6 +254,9 @@ mod tests {
             "hotmap_volume_writes_total{outcome=\"swapped\"} 1",
             "hotmap_volume_writes_total{outcome=\"failed\"} 1",
             "hotmap_volume_failures_total{reason=\"missing\"} 1",
+            "hotmap_live_subpath_swaps_total{outcome=\"swapped\"} 1",
+            "hotmap_live_subpath_swaps_total{outcome=\"unavailable\"} 1",
+            "hotmap_live_subpath_swap_seconds_bucket{le=\"0.0005\"} 1",
             "hotmap_volumes 3",
         ] {
             assert!(

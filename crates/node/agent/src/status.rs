@@ -14,13 +14,17 @@ use crate::{
 };
 
 /// The conditions that a node sets and nobody else.
-const OWN_CONDITIONS: [&str; 5] = [
+const OWN_CONDITIONS: [&str; 6] = [
     "PodReadyToStartContainers",
     "Initialized",
     "Ready",
     "ContainersReady",
     "PodScheduled",
+    LIVE_SUBPATH,
 ];
+
+/// The condition that says whether subPath mounts follow their volumes, on pods that ask for it.
+const LIVE_SUBPATH: &str = "hotmap.dev/LiveSubPath";
 
 /// What is true of the pod outside its containers.
 #[derive(Debug, Clone, Default)]
@@ -35,6 +39,35 @@ pub(crate) struct PodGround {
     pub(crate) is_over: bool,
     /// Why the node refuses the pod altogether.
     pub(crate) refusal: Option<Refusal>,
+    /// How the subPath mounts stand, if they shall follow their volumes or did.
+    pub(crate) live_subpath: Option<LiveSubPaths>,
+}
+
+/// How the subPath mounts of a pod stand; what is wrong, in words.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum LiveSubPaths {
+    /// The pod does not ask any more.
+    NotAsked,
+    Follow,
+    Behind(String),
+    Unavailable(String),
+}
+
+impl LiveSubPaths {
+    fn condition(&self) -> Condition {
+        let (status, reason, message) = match self {
+            Self::NotAsked => (false, "NotAsked", String::new()),
+            Self::Follow => (true, "Following", String::new()),
+            Self::Behind(why) => (false, "Behind", why.clone()),
+            Self::Unavailable(why) => (false, "Unavailable", why.clone()),
+        };
+        Condition {
+            kind: LIVE_SUBPATH,
+            status,
+            reason,
+            message,
+        }
+    }
 }
 
 /// A pod that this node will never run.
@@ -198,8 +231,10 @@ fn conditions(pod: &Pod, records: &Records, ground: &PodGround, phase: &str, now
             message: String::new(),
         },
     ];
+    let live_subpath = ground.live_subpath.as_ref().map(LiveSubPaths::condition);
     computed
         .iter()
+        .chain(&live_subpath)
         .map(|condition| condition.document(pod, now))
         .collect()
 }

@@ -24,6 +24,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use hotmap_runtime::Runtime;
 use hotmap_volume::{AtomicWriter, Directory, Durability, Options, Outcome, Ownership, Removal};
 use parking_lot::{Condvar, Mutex};
 use tracing::{debug, error, info, warn};
@@ -34,7 +35,9 @@ use queue::{Queue, Turn};
 use crate::{
     environment::Known,
     fields::PodFacts,
+    live_subpath::{self, LiveSubPaths, PodMounts},
     metrics::{FailureReason, Metrics, WriteOutcome},
+    nudge::Nudge,
     objects::{Heard, Held, ObjectCache},
     pod::{Pod, Volume},
     references::{self, ObjectRef},
@@ -86,6 +89,8 @@ pub(crate) struct VolumeState {
     pub(crate) failures: u64,
     /// Keys that something foreign hides at the top of the volume; they are under `..data` only.
     pub(crate) shadowed: Vec<String>,
+    /// Why a live subPath mount of it shows older content, if one does.
+    pub(crate) live: Option<String>,
 }
 
 /// Keeps the projected volumes of this node true.
@@ -100,6 +105,7 @@ struct Shared {
     on_attempt: OnAttempt,
     state: Mutex<State>,
     metrics: Metrics,
+    live: LiveSubPaths,
     /// Something was queued, or we stop.
     work: Condvar,
     /// A volume is no longer being written.
@@ -141,6 +147,7 @@ impl VolumeManager {
             sources: OnceLock::new(),
             on_attempt,
             metrics,
+            live: LiveSubPaths::default(),
             state: Mutex::default(),
             work: Condvar::new(),
             idle: Condvar::new(),
@@ -218,11 +225,38 @@ impl VolumeManager {
 
     /// How the pod's volumes stand, by name.
     pub(crate) fn states(&self, pod_uid: &str) -> BTreeMap<String, VolumeState> {
+        let mut behind = self.shared.live.behind(pod_uid);
         let state = self.shared.state.lock();
-        state
-            .of_pod(pod_uid)
-            .map(|(key, entry)| (key.volume.clone(), entry.state.clone()))
-            .collect()
+        let stands = |(key, entry): (&VolumeKey, &Entry)| {
+            let live = behind.remove(&key.volume);
+            let stands = VolumeState {
+                live,
+                ..entry.state.clone()
+            };
+            (key.volume.clone(), stands)
+        };
+        state.of_pod(pod_uid).map(stands).collect()
+    }
+
+    /// The live subPath mounts of a pod, and what swaps them for as long as it is polled; `nudge` is rung when one of them
+    /// stands differently.
+    pub(crate) fn live_mounts(
+        &self,
+        runtime: Runtime,
+        pod_uid: &str,
+        nudge: &Arc<Nudge>,
+    ) -> (Arc<PodMounts>, impl Future<Output = ()> + use<>) {
+        let mounts = self.shared.live.of_pod(pod_uid, nudge);
+        let metrics = self.shared.metrics.clone();
+        let swaps = live_subpath::follow(runtime, pod_uid.to_owned(), Arc::clone(&mounts), metrics);
+        (mounts, swaps)
+    }
+
+    /// Looks at these volumes of the pod for live mounts that are new.
+    pub(crate) fn look_at_live(&self, pod_uid: &str, volumes: &BTreeSet<String>) {
+        let mut state = self.shared.state.lock();
+        state.look_at(pod_uid, |desired| volumes.contains(&desired.volume.name));
+        self.shared.work.notify_all();
     }
 
     /// The directory of a volume on the host.
@@ -232,6 +266,7 @@ impl VolumeManager {
 
     /// Forgets the pod's volumes; returns once no thread writes one of them any more. Blocks.
     pub(crate) fn forget(&self, pod_uid: &str) {
+        self.shared.live.forget(pod_uid);
         let mut state = self.shared.state.lock();
         state.volumes.retain(|key, _| key.pod_uid != pod_uid);
         state.to_verify.retain(|key| key.pod_uid != pod_uid);
@@ -323,7 +358,15 @@ impl Shared {
         };
         let begun = Instant::now();
         let attempt = self.attempt(key, &desired, writer, verifies);
+        let has_changed = match &attempt {
+            Ok(projected) => projected.outcome == Outcome::Swapped,
+            Err(failure) => failure.is_published,
+        };
+        let is_seen = self.show_live(key, has_changed);
         let mut state = self.state.lock();
+        if !is_seen {
+            state.queue.push_at(key.clone(), Instant::now() + RETRY_MIN);
+        }
         let Some(entry) = state.volumes.get_mut(key) else {
             return;
         };
@@ -343,6 +386,7 @@ impl Shared {
                     failure: None,
                     failures: entry.state.failures,
                     shadowed,
+                    live: None,
                 };
                 if entry.state.shadowed != before.shadowed {
                     let names = &entry.state.shadowed;
@@ -390,6 +434,13 @@ impl Shared {
         }
     }
 
+    /// Hands what sub-paths of the volume name now to their live mounts; false if it must be done again.
+    fn show_live(&self, key: &VolumeKey, has_changed: bool) -> bool {
+        let path = self.root_path.join(&key.pod_uid).join(&key.volume);
+        self.live
+            .volume_seen(&key.pod_uid, &key.volume, &path, has_changed)
+    }
+
     fn attempt(
         &self,
         key: &VolumeKey,
@@ -424,6 +475,7 @@ impl Shared {
                 // A missing object, key or token comes as a change: nothing to try before that, unless one has to ask.
                 is_retried: !error.waits_for_object() || objects.has_to_ask(),
                 is_unheard,
+                is_published: false,
                 reason: match is_unheard {
                     true => FailureReason::Unheard,
                     false if error.waits_for_object() => FailureReason::Missing,
@@ -435,6 +487,7 @@ impl Shared {
         let failed = |error: &dyn std::error::Error| Failure {
             is_retried: true,
             is_unheard: false,
+            is_published: false,
             reason: FailureReason::Write,
             text: printed(error),
         };
@@ -442,11 +495,13 @@ impl Shared {
             Some(writer) => writer,
             None => Arc::new(self.writer(key, desired).map_err(|error| failed(&error))?),
         };
-        let mut written = writer.write(&payload).map_err(|error| failed(&error))?;
+        let failed_write = |error: hotmap_volume::WriteError| Failure {
+            is_published: error.is_published(),
+            ..failed(&error)
+        };
+        let mut written = writer.write(&payload).map_err(failed_write)?;
         if verifies && written.outcome == Outcome::Unchanged {
-            written = writer
-                .verify_and_write(&payload)
-                .map_err(|error| failed(&error))?;
+            written = writer.verify_and_write(&payload).map_err(failed_write)?;
             if written.outcome == Outcome::Swapped {
                 self.metrics.mended();
                 warn!(pod_uid = %key.pod_uid, volume = %key.volume, "somebody changed files of this volume, they are mended");
@@ -503,6 +558,8 @@ struct Failure {
     is_retried: bool,
     /// The API has not said yet what is there.
     is_unheard: bool,
+    /// Readers see the new content all the same.
+    is_published: bool,
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@
 
 mod end;
 mod hooks;
+mod live;
 mod mounts;
 mod publish;
 mod sandbox;
@@ -40,6 +41,7 @@ use crate::{
 };
 pub(crate) use end::{remove_logs, remove_volumes};
 use hooks::PostStarts;
+use live::Live;
 use publish::Published;
 use sandbox::SandboxTries;
 use start::ToldFailure;
@@ -103,6 +105,7 @@ pub(crate) struct Worker {
     sandboxes: SandboxTries,
     stops: Stops,
     hooks: PostStarts,
+    live: Live,
     /// Nothing of it is left here, and the API was asked to delete it: only its word is waited for.
     is_taken_down: bool,
     retry_at: Option<Timestamp>,
@@ -135,6 +138,7 @@ impl Worker {
             sandboxes: SandboxTries::default(),
             stops: Stops::default(),
             hooks: PostStarts::default(),
+            live: Live::default(),
             is_taken_down: false,
             retry_at: None,
             shared,
@@ -238,6 +242,7 @@ impl Worker {
         let acted = self.act(&pod, sandbox.is_some(), decision).await;
         // Each step makes a new state, and the next one follows from that.
         let sandbox = if acted { self.look(&pod).0 } else { sandbox };
+        self.follow_sub_paths(&pod);
         self.report(&pod, sandbox.as_ref());
         if acted {
             self.nudge.wake();
@@ -436,6 +441,7 @@ impl Worker {
             foreign_conditions: self.foreign_conditions.clone(),
             is_over: self.is_over,
             refusal: self.refusal.clone(),
+            live_subpath: self.live_sub_paths(pod),
         };
         self.status
             .write(pod_status(pod, &self.records, &ground, Timestamp::now()));
