@@ -8,6 +8,7 @@ mod config_map;
 mod controller_revision;
 mod cron_job;
 mod daemon_set;
+mod delivery_report;
 mod deployment;
 mod endpoints;
 mod event;
@@ -46,6 +47,7 @@ mod write;
 pub use certificate_signing_request::{
     CertificateRequest, CertificateRequestError, NodeRequestError, RequestState, fill_condition_times,
 };
+pub use delivery_report::{OBJECTS_MAX, ROWS_MAX, ROWS_PER_OBJECT_MAX, TEXT_BYTES_MAX};
 pub use metadata::{drop_duplicate_owners, validate_metadata, validate_metadata_update};
 pub use pod::{BindError, bind, validate_binding};
 pub use pod_disruption_budget::{

@@ -11,6 +11,7 @@ use crate::{
     controller_revision::ControllerRevision,
     cron_job::CronJob,
     daemon_set::DaemonSet,
+    delivery_report::DeliveryReport,
     deployment::Deployment,
     endpoints::Endpoints,
     event::{CoreEvent, EventsEvent},
@@ -187,6 +188,10 @@ static RESOURCES: LazyLock<Vec<Resource>> = LazyLock::new(|| {
             ..namespaced("events.k8s.io", "Event", "events", "event", &EventsEvent)
         },
         Resource {
+            namespaced: false,
+            ..own("DeliveryReport", "deliveryreports", "deliveryreport", &DeliveryReport)
+        },
+        Resource {
             short_names: &["pdb"],
             subresources: POD_DISRUPTION_BUDGET_SUBRESOURCES,
             name_rule: NameRule::PathSegment,
@@ -328,9 +333,29 @@ fn namespaced(
     singular: &'static str,
     strategy: &'static dyn Strategy,
 ) -> Resource {
+    versioned((group, "v1"), kind, plural, singular, strategy)
+}
+
+/// A kind of ours: nobody but hotmap serves it.
+fn own(
+    kind: &'static str,
+    plural: &'static str,
+    singular: &'static str,
+    strategy: &'static dyn Strategy,
+) -> Resource {
+    versioned(("hotmap.dev", "v1alpha1"), kind, plural, singular, strategy)
+}
+
+fn versioned(
+    (group, version): (&'static str, &'static str),
+    kind: &'static str,
+    plural: &'static str,
+    singular: &'static str,
+    strategy: &'static dyn Strategy,
+) -> Resource {
     Resource {
         group,
-        version: "v1",
+        version,
         kind,
         plural,
         singular,
@@ -346,7 +371,7 @@ fn namespaced(
         delete_returns_object: false,
         has_generation: false,
         ttl: None,
-        schema: hotmap_schema::kind(group, "v1", kind).expect("the schema tables hold every served kind"),
+        schema: hotmap_schema::kind(group, version, kind).expect("the schema tables hold every served kind"),
         strategy,
     }
 }
@@ -401,6 +426,8 @@ fn default_prefix(plural: &str) -> &'static str {
         "controllerrevisions" => "/registry/controllerrevisions/",
         "cronjobs" => "/registry/cronjobs/",
         "daemonsets" => "/registry/daemonsets/",
+        // Not where a custom resource of that name is kept: a kube-apiserver that takes the data over would look there for JSON.
+        "deliveryreports" => "/registry/deliveryreports/",
         "deployments" => "/registry/deployments/",
         "events" => "/registry/events/",
         "jobs" => "/registry/jobs/",

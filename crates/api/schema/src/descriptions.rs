@@ -237,6 +237,49 @@ static MESSAGES: &[Described] = &[
     ("io.k8s.api.core.v1.Endpoints", "The addresses behind a service.", &[
         ("subsets", "Addresses and the ports they share."),
     ]),
+    ("dev.hotmap.v1alpha1.DeliveryReport", "What one node has delivered: which revision of each ConfigMap and Secret its pods have. Named like the node.", &[
+        ("metadata", "Name, labels, annotations and what the server keeps about the object."),
+        ("objects", "One entry for each ConfigMap and Secret that pods of the node refer to."),
+        ("objectsOmitted", "How many entries are left out because a report has room for 2000."),
+    ]),
+    ("dev.hotmap.v1alpha1.ObjectDelivery", "How one ConfigMap or Secret has arrived at the pods of the node.", &[
+        ("behind", "Who has not got, or not loaded, the current content, and why. Whoever is not here has it."),
+        ("behindCount", "How many are behind; more than rows are listed if there are over 200."),
+        ("consumers", "How many volumes, and containers with variables or sub-paths, use the object."),
+        ("current", "The newest revision the node has heard of; nothing if the object is not there."),
+        ("loaded", "What programs have said they loaded, through the socket in their pod."),
+        ("ref", "The object."),
+        ("uid", "Tells the object from others that had its name before."),
+        ("visibleAt", "When those that have the current content got it: the first and the last of them."),
+    ]),
+    ("dev.hotmap.v1alpha1.ObjectReference", "A ConfigMap or Secret by name.", &[
+        ("kind", "ConfigMap or Secret."),
+        ("name", "Name of the object."),
+        ("namespace", "The namespace it lives in."),
+    ]),
+    ("dev.hotmap.v1alpha1.ObjectRevision", "One revision of an object.", &[
+        ("digest", "Digest of the content: SHA-256 of a ConfigMap, a keyed one of a Secret, nothing without the key."),
+        ("heardAt", "When the node heard of this content."),
+        ("resourceVersion", "Version of the object."),
+    ]),
+    ("dev.hotmap.v1alpha1.VisibleSpan", "", &[
+        ("first", "When the first one had it."),
+        ("last", "When the last one had it."),
+    ]),
+    ("dev.hotmap.v1alpha1.LoadedCounts", "", &[
+        ("current", "How many of them have loaded the current content."),
+        ("reporting", "How many volumes are reported on by a program of their pod."),
+    ]),
+    ("dev.hotmap.v1alpha1.ConsumerBehind", "Somebody who does not have the current content, or has something else.", &[
+        ("container", "The container whose variables it is, or whose sub-path of the volume."),
+        ("pod", "Name of the pod; its namespace is the object's."),
+        ("podUID", "Tells the pod from others that had its name before."),
+        ("reason", "Why, for people."),
+        ("resourceVersion", "The version it has; nothing if none, or if nobody knows."),
+        ("since", "Since when it is behind."),
+        ("stage", "What has not happened: projected (it was not delivered) or loaded (the program has not taken it up)."),
+        ("volume", "The volume; nothing for variables."),
+    ]),
     ("io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta", "What every object has besides its content.", &[
         ("annotations", "Texts for tools, not for selection."),
         ("creationTimestamp", "When the server stored the object first. Set by the server."),

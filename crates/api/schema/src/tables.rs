@@ -1,4 +1,4 @@
-//! The tables. Everything below `tables/` is written by `cargo xtask schema`.
+//! The tables. Everything below `tables/` is written by `cargo xtask schema`, `hotmap_v1alpha1` apart.
 
 use crate::Kind;
 
@@ -12,6 +12,7 @@ mod coordination_v1;
 mod core_v1;
 mod discovery_v1;
 mod events_v1;
+mod hotmap_v1alpha1;
 mod kinds;
 mod meta_v1;
 mod policy_v1;
@@ -23,15 +24,15 @@ mod rbac_v1;
 /// is what clients send.
 pub fn kind(group: &str, version: &str, kind: &str) -> Option<&'static Kind> {
     let wanted = (kind, group, version);
-    let at = kinds::KINDS
-        .binary_search_by(|known| (known.kind, known.group, known.version).cmp(&wanted))
-        .ok()?;
-    Some(&kinds::KINDS[at])
+    [kinds::KINDS, hotmap_v1alpha1::KINDS].into_iter().find_map(|kinds| {
+        let at = kinds.binary_search_by(|known| (known.kind, known.group, known.version).cmp(&wanted));
+        at.ok().map(|at| &kinds[at])
+    })
 }
 
-/// Every kind of every table, sorted by name.
+/// Every kind of every table: the generated ones sorted by name, then our own.
 pub fn kinds() -> impl Iterator<Item = &'static Kind> + Clone {
-    kinds::KINDS.iter()
+    kinds::KINDS.iter().chain(hotmap_v1alpha1::KINDS)
 }
 
 #[cfg(test)]

@@ -449,6 +449,12 @@ mod tests {
                 "create authorization.k8s.io/selfsubjectaccessreviews",
                 true,
             ),
+            ("system:node:n", "create hotmap.dev/deliveryreports /", true),
+            ("system:node:n", "patch hotmap.dev/deliveryreports /n", true),
+            ("system:node:n", "get hotmap.dev/deliveryreports /n", true),
+            ("system:node:n", "patch hotmap.dev/deliveryreports /m", false),
+            ("system:node:n", "get hotmap.dev/deliveryreports /m", false),
+            ("system:node:n", "list hotmap.dev/deliveryreports /", false),
             ("system:node:n", "get /version", true),
             ("system:node:n", "get /metrics", false),
             // The controllers.

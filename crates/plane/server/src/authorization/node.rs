@@ -49,6 +49,7 @@ pub(super) fn decide(node: &str, wanted: &Attributes, pods: &dyn PodReferences) 
             _ => Decision::when(false),
         },
         "coordination.k8s.io/leases" => lease(node, wanted),
+        "hotmap.dev/deliveryreports" => delivery_report(node, wanted),
         "events" | "events.k8s.io/events" => Decision::when(matches!(verb, "create" | "update" | "patch")),
         // It asks for certificates of its own: for whom they are is looked at when they are approved.
         "certificates.k8s.io/certificatesigningrequests" => {
@@ -147,11 +148,25 @@ fn lease(node: &str, wanted: &Attributes) -> Decision {
     Decision::Allowed
 }
 
+/// A node speaks for itself alone; what others deliver is none of its business.
+fn delivery_report(node: &str, wanted: &Attributes) -> Decision {
+    match wanted.verb.as_str() {
+        // Whose report is created stands in the body: `writes_itself` looks there.
+        "create" => Decision::Allowed,
+        "get" | "update" | "patch" | "delete" if wanted.name == node => Decision::Allowed,
+        "get" | "update" | "patch" | "delete" => {
+            denied("can only access the delivery report with the same name as the requesting node")
+        }
+        _ => denied("can only get, create, update, patch, or delete a delivery report"),
+    }
+}
+
 fn denied(why: impl Into<String>) -> Decision {
     Decision::Denied(why.into())
 }
 
-/// Whether a node that creates a Node or a Lease names it after itself; true for everybody and everything else.
+/// Whether a node that creates a Node, a Lease or a DeliveryReport names it after itself; true for everybody and everything
+/// else.
 ///
 /// A body that cannot be read is let through: the write refuses it with a better sentence.
 pub(crate) fn writes_itself(
@@ -160,21 +175,25 @@ pub(crate) fn writes_itself(
     content_type: Option<&str>,
     body: &[u8],
 ) -> bool {
-    let is_own_only = matches!(wanted.what().as_str(), "nodes" | "coordination.k8s.io/leases");
-    let Some(node) = name(user).filter(|_| is_own_only && wanted.verb == "create") else {
+    let kind = match wanted.what().as_str() {
+        "nodes" => ("", "v1", "Node"),
+        "coordination.k8s.io/leases" => ("coordination.k8s.io", "v1", "Lease"),
+        "hotmap.dev/deliveryreports" => ("hotmap.dev", "v1alpha1", "DeliveryReport"),
+        _ => return true,
+    };
+    let Some(node) = name(user).filter(|_| wanted.verb == "create") else {
         return true;
     };
-    let kind = if wanted.group.is_empty() { "Node" } else { "Lease" };
     let object = match Media::of_body(content_type) {
         Ok(Media::Json) => json::parse(body).ok().map(|(object, _)| object),
         Ok(Media::Yaml) => yaml::parse(body).ok().map(|(object, _)| object),
-        Ok(Media::Protobuf) => decode(&wanted.group, kind, body),
+        Ok(Media::Protobuf) => decode(kind, body),
         Err(_) => None,
     };
     object.is_none_or(|object| object["metadata"]["name"] == node)
 }
 
-fn decode(group: &str, kind: &str, body: &[u8]) -> Option<Value> {
+fn decode((group, version, kind): (&str, &str, &str), body: &[u8]) -> Option<Value> {
     let unknown = envelope::unwrap(body).ok()?;
-    decode_protobuf(hotmap_schema::kind(group, "v1", kind)?.message, unknown.raw).ok()
+    decode_protobuf(hotmap_schema::kind(group, version, kind)?.message, unknown.raw).ok()
 }
