@@ -75,7 +75,11 @@ impl Strategy for DeliveryReport {
     fn cells(&self, object: &Map<String, Value>, now: Timestamp) -> Vec<Value> {
         let objects = object.list("objects");
         let behind: i64 = objects.iter().filter_map(|one| one.int("behindCount")).sum();
-        let omitted = object.int("objectsOmitted").unwrap_or_default().max(0).unsigned_abs();
+        let omitted = object
+            .int("objectsOmitted")
+            .unwrap_or_default()
+            .max(0)
+            .unsigned_abs();
         vec![
             table::name(object),
             (objects.len() as u64).saturating_add(omitted).into(),
@@ -87,14 +91,24 @@ impl Strategy for DeliveryReport {
 
 fn check_object(errors: &mut Errors, path: &str, object: &Value) {
     let (of, at) = (object.map("ref"), child(path, "ref"));
-    one_of(errors, child(&at, "kind"), of.text("kind"), &["ConfigMap", "Secret"]);
+    one_of(
+        errors,
+        child(&at, "kind"),
+        of.text("kind"),
+        &["ConfigMap", "Secret"],
+    );
     broken(
         errors,
         &child(&at, "namespace"),
         of.text("namespace"),
         label(of.text("namespace")),
     );
-    broken(errors, &child(&at, "name"), of.text("name"), subdomain(of.text("name")));
+    broken(
+        errors,
+        &child(&at, "name"),
+        of.text("name"),
+        subdomain(of.text("name")),
+    );
     short(errors, path, object, "uid");
     let (current, at) = (object.map("current"), child(path, "current"));
     for field in ["resourceVersion", "digest"] {
@@ -127,14 +141,32 @@ fn check_object(errors: &mut Errors, path: &str, object: &Value) {
 }
 
 fn check_row(errors: &mut Errors, path: &str, row: &Value) {
-    broken(errors, &child(path, "pod"), row.text("pod"), subdomain(row.text("pod")));
-    one_of(errors, child(path, "stage"), row.text("stage"), &["projected", "loaded"]);
+    broken(
+        errors,
+        &child(path, "pod"),
+        row.text("pod"),
+        subdomain(row.text("pod")),
+    );
+    one_of(
+        errors,
+        child(path, "stage"),
+        row.text("stage"),
+        &["projected", "loaded"],
+    );
     if !row.has("volume") && !row.has("container") {
-        errors.push(FieldError::required(child(path, "volume"), "a row names a volume or a container"));
+        errors.push(FieldError::required(
+            child(path, "volume"),
+            "a row names a volume or a container",
+        ));
     }
     for field in ["volume", "container"] {
         if row.has(field) {
-            broken(errors, &child(path, field), row.text(field), label(row.text(field)));
+            broken(
+                errors,
+                &child(path, field),
+                row.text(field),
+                label(row.text(field)),
+            );
         }
     }
     if !row.has("reason") {
@@ -207,8 +239,14 @@ mod tests {
             object(json!({"behind": vec![row(); 201], "behindCount": 201})),
             &["objects[0].behind: Too many: 201: must have at most 200 items"],
         );
-        check(object(json!({"behind": vec![row(); 200], "behindCount": 4_000})), &[]);
-        let full = with(report()["objects"][0].clone(), json!({"behind": vec![row(); 200], "behindCount": 200}));
+        check(
+            object(json!({"behind": vec![row(); 200], "behindCount": 4_000})),
+            &[],
+        );
+        let full = with(
+            report()["objects"][0].clone(),
+            json!({"behind": vec![row(); 200], "behindCount": 200}),
+        );
         check(
             json!({"metadata": {"name": "n"}, "objects": vec![full; 6]}),
             &["objects: Forbidden: must not hold more than 1000 rows behind"],

@@ -189,7 +189,12 @@ static RESOURCES: LazyLock<Vec<Resource>> = LazyLock::new(|| {
         },
         Resource {
             namespaced: false,
-            ..own("DeliveryReport", "deliveryreports", "deliveryreport", &DeliveryReport)
+            ..own(
+                "DeliveryReport",
+                "deliveryreports",
+                "deliveryreport",
+                &DeliveryReport,
+            )
         },
         Resource {
             short_names: &["pdb"],

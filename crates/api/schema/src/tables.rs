@@ -24,10 +24,12 @@ mod rbac_v1;
 /// is what clients send.
 pub fn kind(group: &str, version: &str, kind: &str) -> Option<&'static Kind> {
     let wanted = (kind, group, version);
-    [kinds::KINDS, hotmap_v1alpha1::KINDS].into_iter().find_map(|kinds| {
-        let at = kinds.binary_search_by(|known| (known.kind, known.group, known.version).cmp(&wanted));
-        at.ok().map(|at| &kinds[at])
-    })
+    [kinds::KINDS, hotmap_v1alpha1::KINDS]
+        .into_iter()
+        .find_map(|kinds| {
+            let at = kinds.binary_search_by(|known| (known.kind, known.group, known.version).cmp(&wanted));
+            at.ok().map(|at| &kinds[at])
+        })
 }
 
 /// Every kind of every table: the generated ones sorted by name, then our own.

@@ -3,7 +3,7 @@
 use std::{net::SocketAddr, path::Path, sync::Arc};
 
 use anyhow::{Context, anyhow};
-use hotmap_agent::{Access, Agent, AgentConfig, ApiForPods, Metrics, PreparedAgent};
+use hotmap_agent::{Access, Agent, AgentConfig, ApiForPods, DigestKey, Metrics, PreparedAgent};
 use hotmap_client::{Client, ClientConfig, Server, Timeouts};
 use hotmap_runtime::BootId;
 use hotmap_server::{
@@ -226,6 +226,8 @@ async fn prepare_node(
     address: SocketAddr,
     metrics: Metrics,
 ) -> anyhow::Result<PreparedAgent> {
+    let digest_key = data_dir.join("digest.key");
+    spawn_blocking(move || DigestKey::create_if_missing(&digest_key)).await??;
     let config = AgentConfig {
         node_name: config.name.clone(),
         data_dir: data_dir.path().to_owned(),

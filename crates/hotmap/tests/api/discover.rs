@@ -6,11 +6,11 @@ each_kubectl! {
     fn discovery_lists_what_is_served(kubectl) {
         let resources = kubectl.ok("api-resources --no-headers");
         for line in ["configmaps cm v1 true ConfigMap", "events ev events.k8s.io/v1 true Event", "namespaces ns v1 false Namespace",
-                     "leases coordination.k8s.io/v1 true Lease", "selfsubjectreviews authentication.k8s.io/v1 false SelfSubjectReview"] {
+                     "leases coordination.k8s.io/v1 true Lease", "selfsubjectreviews authentication.k8s.io/v1 false SelfSubjectReview", "deliveryreports hotmap.dev/v1alpha1 false DeliveryReport"] {
             let found = resources.lines().any(|row| row.split_whitespace().collect::<Vec<_>>().join(" ") == line);
             assert!(found, "no {line:?} in:\n{resources}");
         }
-        assert_eq!(kubectl.ok("api-resources --no-headers --namespaced=false -o name --verbs=list"), "namespaces\nnodes\nclusterrolebindings.rbac.authorization.k8s.io\nclusterroles.rbac.authorization.k8s.io\n");
+        assert_eq!(kubectl.ok("api-resources --no-headers --namespaced=false -o name --verbs=list"), "namespaces\nnodes\ncertificatesigningrequests.certificates.k8s.io\ndeliveryreports.hotmap.dev\nclusterrolebindings.rbac.authorization.k8s.io\nclusterroles.rbac.authorization.k8s.io\n");
         has(&kubectl.ok("api-versions"), &["v1\n", "coordination.k8s.io/v1\n", "events.k8s.io/v1\n"]);
         for name in ["cm", "configmap", "configmaps", "configmaps.v1.", "ConfigMap"] {
             kubectl.ok(&format!("get {name}"));
@@ -25,6 +25,7 @@ each_kubectl! {
             ("pod.spec.containers.env.valueFrom", &["configMapKeyRef", "secretKeyRef", "fieldRef"]),
             ("lease.spec", &["GROUP:      coordination.k8s.io", "holderIdentity"]),
             ("secret.type", &["FIELD: type <string>"]),
+            ("deliveryreport.objects.behind", &["GROUP:      hotmap.dev", "VERSION:    v1alpha1", "reason", "-required-"]),
         ] {
             has(&kubectl.ok(&format!("explain {path}")), parts);
         }

@@ -33,6 +33,7 @@ use crate::{
     objects::{self, ChangeDetection, Following, ObjectCache, ServerKind},
     pod::Pod,
     references::ObjectRef,
+    report::{DigestKeyError, Reports, Snapshots},
     tokens::TokenCache,
     volumes::{Placement, PlacementError, VolumeManager},
     worker::{Shared, Wanted},
@@ -49,7 +50,8 @@ pub struct AgentConfig {
     /// Name of the node.
     pub node_name: String,
     /// Everything the node keeps is below this directory: `pods/`, `volumes/`, `empty-dirs/`, `logs/`, and
-    /// `host-images.yaml`, which is the user's.
+    /// `host-images.yaml`, which is the user's. With a [`DigestKey`](crate::DigestKey) in `digest.key` reports have digests of
+    /// Secrets.
     pub data_dir: PathBuf,
     /// Names every kernel object of the node: one to eight of `[a-z0-9]`.
     pub instance_id: String,
@@ -88,6 +90,9 @@ pub enum AgentError {
     /// The table of images is wrong.
     #[error(transparent)]
     Images(#[from] HostImagesError),
+    /// The key of Secrets' digests is wrong.
+    #[error(transparent)]
+    DigestKey(#[from] DigestKeyError),
     /// Volumes have no place.
     #[error("volumes have no place: {0}")]
     Volumes(String),
@@ -180,17 +185,19 @@ impl Agent {
             Arc::new(move |pod_uid: &str| nudges.nudge(pod_uid))
         };
         let at = config.clone();
-        let (images, placement, volumes, machine) = spawn_blocking(move || -> Result<_, AgentError> {
-            let images = Images::open(at.data_dir.join("host-images.yaml"))?;
-            let placement = Placement::prepare(&at.data_dir)?;
-            let volumes =
-                VolumeManager::start(placement.volumes().to_owned(), on_attempt, at.metrics.clone())
-                    .map_err(|error| AgentError::Volumes(error.to_string()))?;
-            let machine = Machine::read(&at.node_name, &at.internal_ip.to_string(), &at.data_dir);
-            Ok((images, placement, volumes, machine))
-        })
-        .await
-        .expect("preparing volumes does not panic")?;
+        let (images, placement, volumes, machine, reports) =
+            spawn_blocking(move || -> Result<_, AgentError> {
+                let images = Images::open(at.data_dir.join("host-images.yaml"))?;
+                let placement = Placement::prepare(&at.data_dir)?;
+                let volumes =
+                    VolumeManager::start(placement.volumes().to_owned(), on_attempt, at.metrics.clone())
+                        .map_err(|error| AgentError::Volumes(error.to_string()))?;
+                let machine = Machine::read(&at.node_name, &at.internal_ip.to_string(), &at.data_dir);
+                let reports = Reports::open(&at.data_dir.join("digest.key"))?;
+                Ok((images, placement, volumes, machine, reports))
+            })
+            .await
+            .expect("preparing volumes does not panic")?;
         let mut tasks = JoinSet::new();
         let (recorder, recording) = Recorder::new(client.clone(), config.node_name.clone());
         tasks.spawn(async {
@@ -204,6 +211,13 @@ impl Agent {
             lease.await;
             "node lease"
         });
+        let telling = reports
+            .clone()
+            .tell_for_ever(client.clone(), machine.name.clone());
+        tasks.spawn(async {
+            telling.await;
+            "delivery report"
+        });
         let shared = Arc::new_cyclic(|shared: &std::sync::Weak<Shared>| {
             let following = Following {
                 node_name: machine.name.clone(),
@@ -216,7 +230,7 @@ impl Agent {
             let on_change = Arc::new(on_change(shared.clone(), Arc::clone(&nudges)));
             let objects = ObjectCache::start(client.clone(), following, on_change, config.metrics.clone());
             let tokens = TokenCache::new(client.clone(), SystemClock, Arc::new(on_token(shared.clone())));
-            volumes.look_up_in(Arc::clone(&objects), Arc::clone(&tokens));
+            volumes.look_up_in(Arc::clone(&objects), Arc::clone(&tokens), reports.clone());
             Shared {
                 client,
                 service_environment: environment::of_api(config.api_for_pods, runtime.gateway()),
@@ -224,7 +238,9 @@ impl Agent {
                 objects,
                 tokens,
                 volumes,
+                snapshots: Snapshots::new(placement.volumes().to_owned()),
                 placement,
+                reports,
                 images,
                 recorder,
                 machine,
@@ -354,6 +370,7 @@ fn on_change(
     move |reference, pods| {
         if let Some(shared) = shared.upgrade() {
             shared.volumes.object_changed(reference, pods);
+            shared.reports.heard(reference, &shared.objects.get(reference));
         }
         nudges.object_changed(pods);
     }

@@ -41,6 +41,7 @@ use crate::{
     objects::{Heard, Held, ObjectCache},
     pod::{Pod, Volume},
     references::{self, ObjectRef},
+    report::Reports,
     tokens::{self, TokenCache},
     worker::printed,
 };
@@ -116,6 +117,7 @@ struct Shared {
 struct Lookups {
     objects: Arc<ObjectCache>,
     tokens: Arc<TokenCache>,
+    reports: Reports,
 }
 
 #[derive(Default)]
@@ -162,9 +164,15 @@ impl VolumeManager {
     }
 
     /// Where objects and tokens are looked up; given once, before the first volume.
-    pub(crate) fn look_up_in(&self, objects: Arc<ObjectCache>, tokens: Arc<TokenCache>) {
+    /// How they stand is noted in `reports`.
+    pub(crate) fn look_up_in(&self, objects: Arc<ObjectCache>, tokens: Arc<TokenCache>, reports: Reports) {
+        let lookups = Lookups {
+            objects,
+            tokens,
+            reports,
+        };
         assert!(
-            self.shared.sources.set(Lookups { objects, tokens }).is_ok(),
+            self.shared.sources.set(lookups).is_ok(),
             "the agent gives the sources once"
         );
     }
@@ -420,6 +428,9 @@ impl Shared {
                 entry.state.failures += 1;
                 entry.failed_in_a_row = entry.failed_in_a_row.saturating_add(1);
                 entry.state.failure = Some(failure.text.clone());
+                if let Some(Lookups { reports, .. }) = self.sources.get() {
+                    reports.note(|ledger, _| ledger.failed(pod_uid, volume, &failure.text));
+                }
                 debug!(%pod_uid, %volume, error = %failure.text, "volume not updated, the last content stands");
                 if failure.is_retried {
                     let pause = pause_after(entry.failed_in_a_row);
@@ -448,16 +459,18 @@ impl Shared {
         writer: Option<Arc<AtomicWriter>>,
         verifies: bool,
     ) -> Result<Projected, Failure> {
-        let Lookups { objects, tokens } = self
+        let Lookups {
+            objects,
+            tokens,
+            reports,
+        } = self
             .sources
             .get()
             .expect("the agent gives the sources before the first volume");
-        let used = RefCell::new(Vec::new());
+        let looked_up = RefCell::new(Vec::new());
         let look_up = |reference: &ObjectRef| {
             let known = objects.get(reference);
-            if let Known::Present(held) = &known {
-                used.borrow_mut().push(Arc::clone(held));
-            }
+            looked_up.borrow_mut().push((reference.clone(), known.clone()));
             known
         };
         let payload = sources::payload(desired, look_up, |token| tokens.get(token)).map_err(|error| {
@@ -513,11 +526,21 @@ impl Shared {
                     "a replaced revision cannot be removed yet");
             }
         }
+        let looked_up: Vec<(ObjectRef, Known)> = looked_up.into_inner();
+        let used = looked_up.iter().filter_map(|(_, known)| match known {
+            Known::Present(held) => Some(Arc::clone(held)),
+            Known::Missing(_) | Known::Unknown => None,
+        });
+        let used = used.collect();
+        // Readers have it by now: what is computed for the report holds nobody up.
+        let built = reports.built(looked_up);
+        let projection = (written.revision.as_str(), written.shadowed.clone());
+        reports.note(|ledger, now| ledger.projected(&key.pod_uid, &key.volume, built, projection, now));
         Ok(Projected {
             writer,
             outcome: written.outcome,
             shadowed: written.shadowed,
-            used: used.into_inner(),
+            used,
         })
     }
 

@@ -34,6 +34,7 @@ use crate::{
     probes::{Attempt, Probes},
     records::{Ended, Records, RunState, recover},
     references,
+    report::{Reports, Snapshots},
     status::{PodGround, Refusal, foreign_conditions, pod_status},
     support,
     tokens::TokenCache,
@@ -59,6 +60,8 @@ pub(crate) struct Shared {
     pub(crate) tokens: Arc<TokenCache>,
     pub(crate) volumes: VolumeManager,
     pub(crate) placement: Placement,
+    pub(crate) reports: Reports,
+    pub(crate) snapshots: Snapshots,
     pub(crate) images: Images,
     pub(crate) recorder: Recorder,
     pub(crate) machine: Machine,
@@ -349,6 +352,8 @@ impl Worker {
                     info!(namespace = %pod.metadata.namespace, pod = %pod.metadata.name, container = %container.name,
                         exit_code = ended.exit_code, reason = ended.reason, "container ended");
                     self.probes.end(&container.name);
+                    let (uid, name) = (&self.uid, &container.name);
+                    self.shared.reports.note(|ledger, _| ledger.stopped(uid, name));
                     self.stops.ended(&container.name);
                     self.hooks.cancel(&container.name);
                     let starts_again = lifecycle::restarts(pod.spec.restart_policy, ended.exit_code);

@@ -2,7 +2,7 @@
 
 use std::{
     collections::BTreeMap,
-    sync::Arc,
+    sync::{Arc, OnceLock},
     time::{Duration, Instant, SystemTime},
 };
 
@@ -11,7 +11,7 @@ use bytes::Bytes;
 use hotmap_volume::Keys;
 use serde::Deserialize;
 
-use crate::references::ObjectKind;
+use crate::{references::ObjectKind, report::Revision};
 
 /// When a revision came to this node.
 #[derive(Debug, Clone, Copy)]
@@ -51,6 +51,8 @@ pub(crate) struct Held {
     keys: Arc<Keys>,
     /// Keys of `binaryData`: volumes project them, environments do not see them.
     binary: Vec<String>,
+    /// What reports call it; computed when first asked for.
+    revision: OnceLock<Arc<Revision>>,
 }
 
 /// A document that is no ConfigMap or Secret. Says where, never what.
@@ -113,12 +115,17 @@ impl Held {
             is_immutable: document.immutable == Some(true),
             keys: Arc::new(keys),
             binary,
+            revision: OnceLock::new(),
         })
     }
 
     /// When it came to this node.
     pub(crate) fn heard(&self) -> Heard {
         self.heard
+    }
+
+    pub(crate) fn uid(&self) -> &str {
+        &self.uid
     }
 
     pub(crate) fn resource_version(&self) -> &str {
@@ -133,6 +140,16 @@ impl Held {
     /// Whether this is the same revision of the same object.
     pub(crate) fn is_same_as(&self, other: &Held) -> bool {
         self.uid == other.uid && self.resource_version == other.resource_version
+    }
+
+    /// What reports call it; `compute` is run at most once.
+    pub(crate) fn revision(&self, compute: impl FnOnce() -> Arc<Revision>) -> Arc<Revision> {
+        Arc::clone(self.revision.get_or_init(compute))
+    }
+
+    /// Whether a key is one of `binaryData`.
+    pub(crate) fn is_binary(&self, key: &str) -> bool {
+        self.binary.iter().any(|binary| binary == key)
     }
 
     /// Whether this is an earlier revision of the same object. Revisions of one object are numbers that grow.

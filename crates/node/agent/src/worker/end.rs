@@ -60,10 +60,11 @@ impl Worker {
         matches!(wanted, Wanted::Gone(_))
     }
 
-    /// Follows no object for the pod any more, and renews no token.
+    /// Follows no object for the pod any more, renews no token, and reports nothing.
     fn forget_sources(&self) {
         self.shared.objects.set_references(&self.uid, &BTreeSet::new());
         self.shared.tokens.set_wanted(&self.uid, BTreeSet::new());
+        self.shared.reports.note(|ledger, _| ledger.gone(&self.uid));
     }
 
     pub(super) async fn clear_volumes(&mut self) -> bool {

@@ -3,9 +3,13 @@
 use std::{collections::BTreeMap, sync::Arc, time::Instant};
 
 use hotmap_volume::Ownership;
+use tokio::task::spawn_blocking;
+use tracing::warn;
 
 use super::{Worker, printed};
-use crate::{events::Subject, pod::Pod, references, tokens, volumes::DesiredVolume};
+use crate::{
+    events::Subject, pod::Pod, records::RunState, references, report::Wants, tokens, volumes::DesiredVolume,
+};
 
 /// What of a pod its volumes depend on, and since when they have it. The status is no part of it: each of our own writes
 /// would look like an edit.
@@ -54,6 +58,7 @@ impl Worker {
             }
         };
         let references = references::of_pod(pod);
+        self.note_consumers(pod).await;
         let tokens = pod.spec.volumes.iter().filter(|volume| pod.mounts(&volume.name));
         let tokens = tokens.flat_map(|volume| tokens::of_volume(pod, volume)).collect();
         self.shared.tokens.set_wanted(&self.uid, tokens);
@@ -87,6 +92,58 @@ impl Worker {
         });
         self.shared.volumes.publish(&self.uid, desired.collect());
         self.published = Some(Published::of(pod));
+    }
+
+    /// Says who of the pod uses which object: before the first word about any of them can come.
+    async fn note_consumers(&self, pod: &Arc<Pod>) {
+        let namespace = &pod.metadata.namespace;
+        let volumes = pod.spec.volumes.iter();
+        let volumes = volumes.filter(|volume| volume.is_projected() && pod.mounts(&volume.name));
+        let wants: Wants = volumes
+            .map(|volume| (volume.name.clone(), references::of_volume(namespace, volume)))
+            .filter(|(_, refs)| !refs.is_empty())
+            .collect();
+        let (uid, reports) = (&self.uid, &self.shared.reports);
+        reports.note(|ledger, now| ledger.pod(uid, &pod.metadata.name, wants, now));
+        if self.published.is_none() {
+            self.note_running(pod).await;
+        }
+    }
+
+    /// Says what the containers have that ran before this agent did.
+    async fn note_running(&self, pod: &Arc<Pod>) {
+        let running: Vec<(&str, u32)> = self
+            .records
+            .iter()
+            .filter(|(_, record)| matches!(record.state, RunState::Running { .. }))
+            .filter_map(|(name, record)| Some((name.as_str(), record.attempt?)))
+            .collect();
+        if running.is_empty() {
+            return;
+        }
+        let (snapshots, uid) = (self.shared.snapshots.clone(), self.uid.clone());
+        let kept = spawn_blocking(move || snapshots.of(&uid)).await;
+        let kept = kept.expect("reading what was kept does not panic");
+        let kept = kept.unwrap_or_else(|error| {
+            warn!(pod_uid = %self.uid, %error, "what containers started with cannot be read");
+            Vec::new()
+        });
+        for (name, attempt) in running {
+            let of_it = kept
+                .iter()
+                .find(|one| one.container == name && one.attempt == attempt);
+            let refs = || {
+                let container = pod.all_containers().find(|container| container.name == name);
+                let namespace = &pod.metadata.namespace;
+                container
+                    .map(|container| references::of_environment(namespace, container))
+                    .unwrap_or_default()
+            };
+            self.shared.reports.note(|ledger, now| match of_it {
+                Some(kept) => ledger.started(&self.uid, name, kept.built.clone(), now),
+                None => ledger.found(&self.uid, name, refs(), now),
+            });
+        }
     }
 
     /// Whether every volume has been projected once; tells of each failed attempt and of hidden keys.

@@ -1,6 +1,6 @@
 //! Starts one container: environment, command, mounts, and what went wrong in the words kubectl users know.
 
-use std::{fs, path::Path, sync::Arc, time::Duration};
+use std::{cell::RefCell, collections::BTreeMap, fs, path::Path, sync::Arc, time::Duration};
 
 use hotmap_runtime::{Capabilities, ContainerConfig, ContainerState, LogLimits, StartError};
 use jiff::Timestamp;
@@ -15,6 +15,7 @@ use crate::{
     pod::{Container, Pod},
     records::{Ended, timestamp},
     references,
+    report::{Built, Snapshot, Way},
     volumes::SYNC_PATIENCE,
 };
 
@@ -23,6 +24,10 @@ const EXIT_START_ERROR: i32 = 128;
 
 /// A container's start waits so long for answers about its objects.
 const LOOK_PATIENCE: Duration = Duration::from_secs(5);
+/// Why a container waits whose variables cannot be made (`pkg/kubelet/kuberuntime`, Kubernetes 1.36).
+const CONFIG_ERROR: &str = "CreateContainerConfigError";
+/// A pod that asks for this has sub-paths that follow changes.
+const LIVE_SUB_PATH: &str = "hotmap.dev/live-subpath";
 
 /// A failed start is told again after this, if its message stays the same.
 const TOLD_AGAIN: Duration = Duration::from_secs(60);
@@ -55,7 +60,7 @@ impl Worker {
         let subject = || Subject::container(pod, name);
         self.nudge.wait_for_objects(true);
         let not_started = match self.configure(pod, &container, attempt).await {
-            Ok((config, held)) => {
+            Ok((config, held, built)) => {
                 let mut changes = self.wanted.clone();
                 let started = tokio::select! {
                     started = self.shared.runtime.start_container(&self.uid, config) => started,
@@ -75,6 +80,7 @@ impl Worker {
                             record.is_starting = container.lifecycle.post_start.is_some();
                         }
                         self.told_starts.remove(name);
+                        self.note_start(name, attempt, built).await;
                         self.forget_older(pod, name, attempt).await;
                         info!(namespace = %pod.metadata.namespace, pod = %pod.metadata.name, container = name, attempt, "container started");
                         self.shared
@@ -115,6 +121,12 @@ impl Worker {
             NotStarted::NotYet => self.retry_after(SYNC_PATIENCE),
             NotStarted::Failed { reason, message } => {
                 self.tell_failed_start(pod, name, &message);
+                if reason == CONFIG_ERROR {
+                    let refs = references::of_environment(&pod.metadata.namespace, &container);
+                    self.shared
+                        .reports
+                        .note(|ledger, now| ledger.not_started(&self.uid, name, refs, &message, now));
+                }
                 if let Some(record) = self.records.get_mut(name) {
                     record.waits(reason, message);
                 }
@@ -154,23 +166,27 @@ impl Worker {
         pod: &Arc<Pod>,
         container: &Container,
         attempt: u32,
-    ) -> Result<(ContainerConfig, mounts::Held), NotStarted> {
+    ) -> Result<(ContainerConfig, mounts::Held, BTreeMap<Way, Built>), NotStarted> {
         let config_error = |message: String| NotStarted::Failed {
-            reason: "CreateContainerConfigError",
+            reason: CONFIG_ERROR,
             message,
         };
         let sandbox = self.shared.runtime.sandbox(&self.uid);
         let facts = self.facts(sandbox.as_ref());
         self.look_at_objects(pod).await;
         let services = self.shared.service_environment.clone();
+        let looked_up = RefCell::new(Vec::new());
         let env = environment(pod, container, &facts, services, |reference| {
-            self.shared.objects.get(reference)
+            let known = self.shared.objects.get(reference);
+            looked_up.borrow_mut().push((reference.clone(), known.clone()));
+            known
         })
         .map_err(|error| match error {
             // The first answer about an object is still on its way.
             EnvironmentError::NotSynced(_) if self.is_syncing() => NotStarted::NotYet,
             error => config_error(error.to_string()),
         })?;
+        let built = self.built(pod, container, self.shared.reports.built(looked_up.into_inner()));
         let (shared, for_pod, for_container) = (Arc::clone(&self.shared), Arc::clone(pod), container.clone());
         // The table and the program are on a disk, which may be slow.
         let resolved = spawn_blocking(move || {
@@ -221,7 +237,49 @@ impl Worker {
             log_limits: LogLimits::default(),
             tty: container.tty,
         };
-        Ok((config, held))
+        Ok((config, held, built))
+    }
+
+    /// What the container will have for as long as it runs. Sub-paths are looked at before they are mounted: a change in
+    /// between is taken for one that the container does not have.
+    fn built(&self, pod: &Pod, container: &Container, environment: Built) -> BTreeMap<Way, Built> {
+        let name = &container.name;
+        let mut built = BTreeMap::new();
+        if !environment.is_empty() {
+            let container = name.clone();
+            built.insert(Way::Environment { container }, environment);
+        }
+        let is_live = pod
+            .metadata
+            .annotations
+            .get(LIVE_SUB_PATH)
+            .is_some_and(|set| set == "true");
+        let mounts = container.volume_mounts.iter();
+        for mount in mounts.filter(|mount| !mount.sub_path.is_empty() && !is_live) {
+            let held = self.shared.reports.held_by(&self.uid, &mount.name);
+            if !held.is_empty() {
+                let (container, volume) = (name.clone(), mount.name.clone());
+                built.insert(Way::SubPath { container, volume }, held);
+            }
+        }
+        built
+    }
+
+    /// The container runs with this, until it ends.
+    async fn note_start(&self, name: &str, attempt: u32, built: BTreeMap<Way, Built>) {
+        let snapshot = Snapshot {
+            container: name.to_owned(),
+            attempt,
+            built: built.clone(),
+        };
+        self.shared
+            .reports
+            .note(|ledger, now| ledger.started(&self.uid, name, built, now));
+        let (snapshots, uid) = (self.shared.snapshots.clone(), self.uid.clone());
+        let kept = spawn_blocking(move || snapshots.keep(&uid, &snapshot)).await;
+        if let Err(error) = kept.expect("keeping what a container started with does not panic") {
+            warn!(pod_uid = %self.uid, container = name, %error, "what the container started with is not kept, a restart of the agent forgets it");
+        }
     }
 
     /// A container starts with what is there now. An API that does not answer is not waited for for long: then the last value

@@ -1,0 +1,108 @@
+//! What this node tells of its deliveries: which revision of each ConfigMap and Secret its pods have, and who is behind.
+//!
+//! ```text
+//!   objects ──heard──┐
+//!   volumes ──projected, failed──┤
+//!   workers ──started, stopped───┼──▶ Ledger ──document──▶ writer ──▶ DeliveryReport NODE
+//!   sockets ──loaded─┘           (no I/O, no clock)      (on transition, at most once a second)
+//! ```
+//!
+//! Facts are noted where they happen and cost a lock; nobody waits for the report.
+
+mod digest;
+mod document;
+mod ledger;
+mod snapshot;
+mod writer;
+
+use std::{path::Path, sync::Arc};
+
+use hotmap_client::Client;
+use jiff::Timestamp;
+use parking_lot::Mutex;
+use tokio::sync::Notify;
+
+pub use digest::{DigestKey, DigestKeyError};
+pub(crate) use digest::{Fingerprints, Revision};
+pub(crate) use ledger::{Built, Ledger, Wants, Way};
+pub(crate) use snapshot::{Snapshot, Snapshots};
+
+use crate::{
+    clock::{Clock, SystemClock},
+    environment::Known,
+    objects::Held,
+    references::ObjectRef,
+};
+
+/// Where deliveries are noted. Cheap to clone.
+#[derive(Clone)]
+pub(crate) struct Reports {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    ledger: Mutex<Ledger>,
+    /// Something was noted since the report was made.
+    changed: Notify,
+    fingerprints: Fingerprints,
+}
+
+impl Reports {
+    /// `key_file` holds the key of Secrets' digests, if there is one.
+    pub(crate) fn open(key_file: &Path) -> Result<Self, DigestKeyError> {
+        let inner = Inner {
+            ledger: Mutex::default(),
+            changed: Notify::new(),
+            fingerprints: Fingerprints::new(DigestKey::read(key_file)?),
+        };
+        Ok(Self {
+            inner: Arc::new(inner),
+        })
+    }
+
+    /// Notes a fact with the time it happened at.
+    pub(crate) fn note(&self, fact: impl FnOnce(&mut Ledger, Timestamp)) {
+        fact(&mut self.inner.ledger.lock(), SystemClock.now());
+        self.inner.changed.notify_one();
+    }
+
+    /// What the API has said of an object.
+    pub(crate) fn heard(&self, reference: &ObjectRef, known: &Known) {
+        let current = match known {
+            Known::Present(held) => Some(self.revision(reference, held)),
+            Known::Missing(_) => None,
+            Known::Unknown => return,
+        };
+        self.note(|ledger, now| ledger.heard(reference, current, now));
+    }
+
+    /// The revision of an object's content; takes a millisecond for the largest one, the first time.
+    pub(crate) fn revision(&self, reference: &ObjectRef, held: &Held) -> Arc<Revision> {
+        held.revision(|| self.inner.fingerprints.of(reference, held))
+    }
+
+    /// What something was built from, out of what was looked up for it. Nothing of what nobody has said anything about.
+    pub(crate) fn built(&self, looked_up: Vec<(ObjectRef, Known)>) -> Built {
+        let revisions = looked_up.into_iter().filter_map(|(reference, known)| {
+            let revision = match known {
+                Known::Present(held) => Some(self.revision(&reference, &held)),
+                Known::Missing(_) => None,
+                Known::Unknown => return None,
+            };
+            Some((reference, revision))
+        });
+        revisions.collect()
+    }
+
+    /// What a volume holds; nothing if it was never projected.
+    pub(crate) fn held_by(&self, pod_uid: &str, volume: &str) -> Built {
+        self.inner.ledger.lock().held_by(pod_uid, volume)
+    }
+
+    /// Tells the API for ever.
+    pub(crate) async fn tell_for_ever(self, client: Client, node_name: String) {
+        let target = writer::ApiReport::new(client, node_name);
+        let pace = writer::Pace::seeded();
+        writer::write_for_ever(&self, target, pace, SystemClock).await;
+    }
+}
