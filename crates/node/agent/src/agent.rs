@@ -275,7 +275,8 @@ impl Agent {
         let path = ResourcePath::new("", "v1", "pods");
         let selector = format!("spec.nodeName={}", self.shared.machine.name);
         let source = ClientListWatch::new(self.shared.client.clone(), path).with_field_selector(selector);
-        let mut follower = Follower::new(source, self.server.follower());
+        let mut follower =
+            Follower::new(source, self.server.follower()).observed_by(Arc::new(self.metrics.clone()));
         let mut events = self.shared.runtime.events();
         let mut workers = Workers::default();
         let mut shutdown = std::pin::pin!(shutdown);

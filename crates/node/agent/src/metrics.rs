@@ -4,6 +4,7 @@
 
 use std::{sync::Arc, time::Duration};
 
+use hotmap_client::{FollowObserver, WatchEnd};
 use prometheus_client::{
     encoding::EncodeLabelSet,
     metrics::{counter::Counter, family::Family, gauge::Gauge, histogram::Histogram},
@@ -33,6 +34,8 @@ struct Counts {
     followed: Gauge,
     repairs: Counter,
     mended: Counter,
+    streams: Gauge,
+    reconnects: Family<ReasonLabels, Counter>,
 }
 
 impl Default for Counts {
@@ -49,6 +52,8 @@ impl Default for Counts {
             followed: Gauge::default(),
             repairs: Counter::default(),
             mended: Counter::default(),
+            streams: Gauge::default(),
+            reconnects: Family::default(),
         }
     }
 }
@@ -163,6 +168,13 @@ impl Metrics {
         registry.register("hotmap_resync_repairs", help, counts.repairs.clone());
         let help = "Volumes whose files somebody changed, found and mended by the periodic comparison";
         registry.register("hotmap_volume_repairs", help, counts.mended.clone());
+        registry.register(
+            "hotmap_watch_streams",
+            "Watches of the node that are open",
+            counts.streams.clone(),
+        );
+        let help = "Watches of the node that ended and are opened again, by why";
+        registry.register("hotmap_watch_reconnects", help, counts.reconnects.clone());
     }
 
     /// A change that was heard of `heard` ago, and committed `committed` ago, became visible in one volume.
@@ -225,6 +237,20 @@ impl Metrics {
     }
 }
 
+impl FollowObserver for Metrics {
+    fn opened(&self) {
+        self.0.streams.inc();
+    }
+
+    fn ended(&self, end: WatchEnd) {
+        self.0.streams.dec();
+        if end != WatchEnd::LetGo {
+            let reason = end.as_str();
+            self.0.reconnects.get_or_create(&ReasonLabels { reason }).inc();
+        }
+    }
+}
+
 fn gauge(number: usize) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
@@ -245,6 +271,11 @@ mod tests {
         metrics.swapped(SwapOutcome::Swapped(Duration::from_micros(300)));
         metrics.swapped(SwapOutcome::Unavailable);
         metrics.set_volumes(3);
+        metrics.opened();
+        metrics.opened();
+        metrics.ended(WatchEnd::Silent);
+        metrics.opened();
+        metrics.ended(WatchEnd::LetGo);
         let mut text = String::new();
         prometheus_client::encoding::text::encode(&mut text, &registry).expect("a string takes it");
         for line in [
@@ -258,6 +289,9 @@ mod tests {
             "hotmap_live_subpath_swaps_total{outcome=\"unavailable\"} 1",
             "hotmap_live_subpath_swap_seconds_bucket{le=\"0.0005\"} 1",
             "hotmap_volumes 3",
+            "hotmap_watch_streams 1",
+            "hotmap_watch_reconnects_total{reason=\"silent\"} 1",
+            "hotmap_resync_repairs_total 0",
         ] {
             assert!(
                 text.lines().any(|shown| shown == line),

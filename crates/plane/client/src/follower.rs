@@ -12,6 +12,7 @@
 
 mod known;
 mod list_watch;
+mod observer;
 
 #[cfg(test)]
 mod tests;
@@ -19,6 +20,7 @@ mod tests;
 use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_core::Stream;
@@ -26,6 +28,7 @@ use tokio::time::{Instant, sleep_until, timeout_at};
 use tracing::debug;
 
 pub use list_watch::{ClientListWatch, ListWatch};
+pub use observer::{FollowObserver, WatchEnd};
 
 use crate::backoff::Backoff;
 use crate::error::ClientError;
@@ -113,6 +116,7 @@ pub struct Follower<S: ListWatch> {
     has_expired: bool,
     queue: VecDeque<FollowEvent>,
     counts: FollowerCounts,
+    observer: Option<Arc<dyn FollowObserver>>,
 }
 
 enum State<W> {
@@ -154,7 +158,15 @@ impl<S: ListWatch> Follower<S> {
             has_expired: false,
             queue: VecDeque::new(),
             counts: FollowerCounts::default(),
+            observer: None,
         }
+    }
+
+    /// Tells this observer of each watch that opens and ends.
+    #[must_use]
+    pub fn observed_by(mut self, observer: Arc<dyn FollowObserver>) -> Self {
+        self.observer = Some(observer);
+        self
     }
 
     /// What happened so far.
@@ -208,6 +220,9 @@ impl<S: ListWatch> Follower<S> {
             Err(error) => self.failed(error),
             Ok(events) => {
                 self.counts.watches += 1;
+                if let Some(observer) = &self.observer {
+                    observer.opened();
+                }
                 let now = Instant::now();
                 self.state = State::Watch {
                     events,
@@ -243,7 +258,10 @@ impl<S: ListWatch> Follower<S> {
                 self.take(event);
             }
             Ok(Some(Err(error))) => self.broken(error),
-            Ok(None) if *said_something || opened.elapsed() >= SHORT_WATCH => self.state = State::Open,
+            Ok(None) if *said_something || opened.elapsed() >= SHORT_WATCH => {
+                self.ended(WatchEnd::Closed);
+                self.state = State::Open;
+            }
             Ok(None) => self.broken(ClientError::transport("the watch ended as soon as it began")),
             Err(_) => self.broken(ClientError::Timeout {
                 after: self.config.silence_max,
@@ -276,6 +294,7 @@ impl<S: ListWatch> Follower<S> {
     /// A running watch is over. The first attempt to go on comes at once if the watch had worked; one that kept
     /// silent until it was given up had not.
     fn broken(&mut self, error: ClientError) {
+        self.ended(WatchEnd::of(&error));
         if error.is_expired() {
             return self.expired();
         }
@@ -296,6 +315,12 @@ impl<S: ListWatch> Follower<S> {
             self.counts.failures += 1;
         } else {
             self.failed(error);
+        }
+    }
+
+    fn ended(&self, end: WatchEnd) {
+        if let Some(observer) = &self.observer {
+            observer.ended(end);
         }
     }
 
@@ -329,5 +354,13 @@ impl<S: ListWatch> Follower<S> {
             until: Instant::now() + delay,
             for_connection,
         });
+    }
+}
+
+impl<S: ListWatch> Drop for Follower<S> {
+    fn drop(&mut self) {
+        if matches!(self.state, State::Watch { .. }) {
+            self.ended(WatchEnd::LetGo);
+        }
     }
 }

@@ -32,7 +32,10 @@ pub use backoff::Backoff;
 pub use client::{Client, DeleteParams, ListParams, PatchType, Propagation, WatchParams, WriteParams};
 pub use config::{ClientConfig, ConfigError, Identity, Server, Surroundings, Timeouts, Token};
 pub use error::ClientError;
-pub use follower::{ClientListWatch, FollowEvent, Follower, FollowerConfig, FollowerCounts, ListWatch};
+pub use follower::{
+    ClientListWatch, FollowEvent, FollowObserver, Follower, FollowerConfig, FollowerCounts, ListWatch,
+    WatchEnd,
+};
 pub use object::{ObjectList, RawObject};
 pub use path::ResourcePath;
 pub use watch::{WatchEvent, WatchStream};

@@ -21,7 +21,7 @@ impl ObjectCache {
     pub(super) async fn follow(self: Arc<Self>, reference: ObjectRef) {
         let source = ClientListWatch::new(self.client.clone(), reference.collection())
             .with_field_selector(format!("metadata.name={}", reference.name));
-        let mut follower = Follower::new(self.timed(source), self.following.server.follower());
+        let mut follower = self.follower(self.timed(source));
         let mut state = Interruption::default();
         while !self
             .with_entry(&reference, |entry| entry.is_immutable())
@@ -50,7 +50,7 @@ impl ObjectCache {
     pub(super) async fn follow_node(self: Arc<Self>, kind: ObjectKind) {
         let source = ClientListWatch::new(self.client.clone(), ResourcePath::new("", "v1", kind.plural()))
             .with_field_selector(format!("{NODE_FIELD}={}", self.following.node_name));
-        let mut follower = Follower::new(self.timed(source), self.following.server.follower());
+        let mut follower = self.follower(self.timed(source));
         let mut state = Interruption::default();
         loop {
             match follower.next().await {
@@ -65,6 +65,10 @@ impl ObjectCache {
                 other => state.note(&other, kind.plural()),
             }
         }
+    }
+
+    fn follower(&self, source: ClientListWatch) -> Follower<ClientListWatch> {
+        Follower::new(source, self.following.server.follower()).observed_by(Arc::new(self.metrics.clone()))
     }
 
     /// Our own server tells when each change was committed.
@@ -102,7 +106,7 @@ impl ObjectCache {
     pub(super) async fn follow_ttl(self: Arc<Self>) {
         let source = ClientListWatch::new(self.client.clone(), ResourcePath::new("", "v1", "nodes"))
             .with_field_selector(format!("metadata.name={}", self.following.node_name));
-        let mut follower = Follower::new(source, self.following.server.follower());
+        let mut follower = self.follower(source);
         loop {
             let ttl = match follower.next().await {
                 FollowEvent::Initial(nodes) => nodes.first().map(ttl),

@@ -364,3 +364,46 @@ async fn the_server_decides_how_long_to_stay_away() {
     assert!(matches!(follower.next().await, FollowEvent::Initial(_)));
     assert!(asked.elapsed() >= Duration::from_secs(7));
 }
+
+#[derive(Default)]
+struct Ends(Mutex<(usize, Vec<WatchEnd>)>);
+
+impl FollowObserver for Ends {
+    fn opened(&self) {
+        self.0.lock().0 += 1;
+    }
+
+    fn ended(&self, end: WatchEnd) {
+        self.0.lock().1.push(end);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_end_of_a_watch_is_heard_with_its_reason() {
+    let script = vec![
+        list("5", ""),
+        watch("5", "b6", Then::End),
+        watch("6", "b7", Then::Break),
+        watch("7", "b8", Then::Silence),
+        watch("8", "410", Then::Silence),
+        list("9", ""),
+        watch("9", "", Then::Silence),
+    ];
+    let ends = Arc::new(Ends::default());
+    let config = FollowerConfig {
+        seed: Some(1),
+        ..FollowerConfig::NODE
+    };
+    let mut follower =
+        Follower::new(Script(Arc::new(Mutex::new(script.into()))), config).observed_by(ends.clone());
+    while ends.0.lock().0 < 5 {
+        // Looked at each second, so that the last watch is let go of before its silence counts.
+        let _ = timeout_at(Instant::now() + Duration::from_secs(1), follower.next()).await;
+    }
+    drop(follower);
+    let (opened, ends) = std::mem::take(&mut *ends.0.lock());
+    assert_eq!(opened, ends.len(), "what was opened has ended");
+    let words: Vec<_> = ends.iter().take(4).map(|end| end.as_str()).collect();
+    assert_eq!(words, ["closed", "broken", "silent", "expired"]);
+    assert_eq!(ends.last(), Some(&WatchEnd::LetGo));
+}
