@@ -10,6 +10,8 @@
 //! few cores both compete, which makes every figure an upper bound.
 
 mod connection;
+mod faults;
+mod faulty_way;
 mod floor;
 mod load;
 mod process;
@@ -24,6 +26,7 @@ mod writes;
 
 use std::{
     io::{IsTerminal, Write},
+    net::{Ipv4Addr, SocketAddr},
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -38,10 +41,14 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use self::{
     connection::{Connection, Connector},
+    faulty_way::FaultyWay,
     process::Memory,
     report::{Machine, Report, Row, ServerFacts},
     server::{Node, OwnServer},
 };
+
+/// Where the API listens whose way fails: an address of this machine that nothing else uses.
+const FAULTY_API: Ipv4Addr = Ipv4Addr::new(127, 83, 0, 1);
 
 /// Flags of `bench`, as typed.
 #[derive(Debug, Args)]
@@ -80,6 +87,8 @@ enum Measurement {
     Reads(reads::ReadsArgs),
     /// One change to many watchers, until the last has it.
     Watch(watch::WatchArgs),
+    /// A node that loses the API and gets it back. Runs a node: needs root.
+    Faults(faults::FaultsArgs),
 }
 
 /// Runs one measurement and prints it.
@@ -107,8 +116,11 @@ async fn measure_own_server(args: &BenchArgs) -> anyhow::Result<Report> {
     let parent = args.data_dir.clone().unwrap_or_else(std::env::temp_dir);
     // From here on there is something to clean up: a signal must not end us in between.
     let mut interrupt = Interrupt::listen()?;
-    let mut server = OwnServer::start(&parent, args.measurement.node()).await?;
-    let outcome = interrupt.or(on_own_server(args, &mut server)).await;
+    let (node, mut way) = args.measurement.node().await?;
+    let mut server = OwnServer::start(&parent, node).await?;
+    let outcome = interrupt.or(on_own_server(args, &mut server, way.as_mut())).await;
+    // Connections that swallow would keep the server waiting for their ends.
+    drop(way);
     let stopped = server.stop().await;
     let cleaned = server.clean_up().await;
     let (rows, facts) = outcome?;
@@ -126,7 +138,11 @@ async fn measure_own_server(args: &BenchArgs) -> anyhow::Result<Report> {
     })
 }
 
-async fn on_own_server(args: &BenchArgs, server: &mut OwnServer) -> anyhow::Result<(Vec<Row>, ServerFacts)> {
+async fn on_own_server(
+    args: &BenchArgs,
+    server: &mut OwnServer,
+    way: Option<&mut FaultyWay>,
+) -> anyhow::Result<(Vec<Row>, ServerFacts)> {
     let connector = Connector::new(&server.client_config()?).await?;
     let start_to_list = server.time_first_list(&connector).await?;
     let start_to_ready = server.start_to_ready();
@@ -141,17 +157,35 @@ async fn on_own_server(args: &BenchArgs, server: &mut OwnServer) -> anyhow::Resu
             namespace: &namespace,
             server: Some((server.pid(), &data_dir)),
         };
-        measure(args, &bench).await?
+        match (&args.measurement, way) {
+            (Measurement::Faults(args), Some(way)) => faults::measure(&bench, args, way).await?,
+            _ => measure(args, &bench).await?,
+        }
     };
+    if server.node() != Node::Absent {
+        check_the_net(&connector.connect().await?).await?;
+    }
     let facts = ServerFacts {
         start_to_ready_ms: millis(start_to_ready),
         start_to_list_ms: millis(start_to_list),
-        has_node: server.node() == Node::InProcess,
+        has_node: server.node() != Node::Absent,
         idle,
         end: server.memory()?,
         binary_bytes: OwnServer::binary_bytes()?,
     };
     Ok((rows, facts))
+}
+
+/// A change that only the periodic comparison delivered is a defect, however fast the others were.
+async fn check_the_net(connection: &Connection) -> anyhow::Result<()> {
+    const REPAIRS: &str = "hotmap_resync_repairs_total ";
+    let metrics = connection.exchange(Method::GET, "/metrics", Bytes::new()).await?;
+    let metrics = String::from_utf8_lossy(&metrics);
+    let repairs = metrics.lines().find_map(|line| line.strip_prefix(REPAIRS));
+    match repairs.context("the node does not count what its net finds")? {
+        "0" => Ok(()),
+        repairs => bail!("{repairs} changes were found by the periodic comparison only"),
+    }
 }
 
 async fn measure_cluster(args: &BenchArgs, kubeconfig: PathBuf) -> anyhow::Result<Report> {
@@ -200,6 +234,7 @@ async fn measure(args: &BenchArgs, bench: &Bench<'_>) -> anyhow::Result<Vec<Row>
         Measurement::Writes(args) => writes::measure(bench, args).await,
         Measurement::Reads(args) => reads::measure(bench, args).await,
         Measurement::Watch(args) => watch::measure(bench, args).await,
+        Measurement::Faults(_) => bail!("faults are measured on a server of its own"),
     }
 }
 
@@ -315,7 +350,12 @@ impl Measurement {
                 "bench propagation reads the volume from this machine, where it knows only the node that it starts \
                  itself: run it without --kubeconfig, as root"
             ),
-            Self::Propagation(_) | Self::Start(start::StartArgs { with_node: true, .. })
+            Self::Faults(_) if on_cluster => {
+                bail!("bench faults breaks the way to its own server: run it without --kubeconfig")
+            }
+            Self::Propagation(_)
+            | Self::Faults(_)
+            | Self::Start(start::StartArgs { with_node: true, .. })
                 if !rustix::process::geteuid().is_root() =>
             {
                 bail!("a node needs root; bench watch measures the way to a watcher without one")
@@ -327,13 +367,24 @@ impl Measurement {
         }
     }
 
-    /// What the own server must have.
-    fn node(&self) -> Node {
-        match self {
+    /// What the own server must have, and the way between it and its node where that is to fail.
+    async fn node(&self) -> anyhow::Result<(Node, Option<FaultyWay>)> {
+        let node = match self {
             Self::Propagation(_) => Node::InProcess,
             Self::Start(args) => args.node(),
             Self::Writes(_) | Self::Reads(_) | Self::Watch(_) => Node::Absent,
-        }
+            Self::Faults(_) => {
+                // The API has the way's port at another address of this machine: nobody else is there.
+                let api = |port| SocketAddr::from((FAULTY_API, port));
+                let way = FaultyWay::to(Ipv4Addr::LOCALHOST, api).await?;
+                let node = Node::Behind {
+                    way: way.address(),
+                    api: way.api(),
+                };
+                return Ok((node, Some(way)));
+            }
+        };
+        Ok((node, None))
     }
 
     fn name(&self) -> &'static str {
@@ -343,6 +394,7 @@ impl Measurement {
             Self::Writes(_) => "writes",
             Self::Reads(_) => "reads",
             Self::Watch(_) => "watch",
+            Self::Faults(_) => "faults",
         }
     }
 }

@@ -117,6 +117,9 @@ pub(crate) struct UpArgs {
     /// Pretend that this is the running boot; for tests.
     #[arg(long, hide = true, env = "HOTMAP_FAULT_BOOT_ID", value_name = "ID")]
     pub(crate) fault_boot_id: Option<String>,
+    /// Let the node reach the API at this address, as over a network; for tests and `bench faults`.
+    #[arg(long, hide = true, env = "HOTMAP_FAULT_NODE_API", value_name = "ADDR")]
+    pub(crate) fault_node_api: Option<std::net::SocketAddr>,
     /// Command to run with --temp; its exit code is returned.
     #[arg(last = true, value_name = "CMD", requires = "temp")]
     pub(crate) command: Vec<String>,

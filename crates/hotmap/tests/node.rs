@@ -37,6 +37,8 @@ mod down;
 mod draining;
 #[path = "node/exec.rs"]
 mod exec;
+#[path = "node/faults.rs"]
+mod faults;
 #[path = "node/full_volume.rs"]
 mod full_volume;
 #[path = "node/hooks.rs"]

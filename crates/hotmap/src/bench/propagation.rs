@@ -29,7 +29,7 @@ use tokio::{
 
 use super::{Bench, config_map, connection::Connection, report::Row};
 
-const NAME: &str = "watched";
+pub(super) const NAME: &str = "watched";
 const KEY: &str = "app.conf";
 const PODS_TIMEOUT: Duration = Duration::from_secs(120);
 const POD_POLL: Duration = Duration::from_millis(20);
@@ -114,7 +114,7 @@ pub(super) async fn measure(bench: &Bench<'_>, args: &PropagationArgs) -> anyhow
     Ok(vec![answered, first, whole])
 }
 
-fn pod(name: &str, volumes: u16) -> Value {
+pub(super) fn pod(name: &str, volumes: u16) -> Value {
     let mounts = (0..volumes).map(|number| {
         let name = volume_name(number);
         let path = format!("/etc/bench/{name}");
@@ -139,12 +139,16 @@ fn pod(name: &str, volumes: u16) -> Value {
     })
 }
 
-fn volume_name(number: u16) -> String {
+pub(super) fn volume_name(number: u16) -> String {
     format!("config-{number}")
 }
 
 /// The uids of the pods once all of them run.
-async fn running_pods(connection: &Connection, path: &str, count: usize) -> anyhow::Result<Vec<String>> {
+pub(super) async fn running_pods(
+    connection: &Connection,
+    path: &str,
+    count: usize,
+) -> anyhow::Result<Vec<String>> {
     loop {
         let list = connection.exchange(Method::GET, path, Bytes::new()).await?;
         let list: Value = serde_json::from_slice(&list).context("cannot read the list of pods")?;
@@ -165,7 +169,7 @@ async fn running_pods(connection: &Connection, path: &str, count: usize) -> anyh
 }
 
 /// Contents as they arrive in the volumes.
-struct Arrivals {
+pub(super) struct Arrivals {
     arrived: mpsc::UnboundedReceiver<Arrival>,
 }
 
@@ -173,7 +177,7 @@ type Arrival = io::Result<(usize, PathBuf, Instant)>;
 
 impl Arrivals {
     /// Starts the reader. It ends with the first change that nobody waits for, or with the process.
-    fn listen(directories: Vec<PathBuf>) -> anyhow::Result<Self> {
+    pub(super) fn listen(directories: Vec<PathBuf>) -> anyhow::Result<Self> {
         let inotify = inotify::init(inotify::CreateFlags::CLOEXEC).context("cannot watch files")?;
         let mut watched = HashMap::new();
         for directory in directories {
@@ -196,7 +200,11 @@ impl Arrivals {
     }
 
     /// Waits until all volumes show this change; when the first and the last did.
-    async fn round(&mut self, change: usize, volumes: usize) -> anyhow::Result<(Instant, Instant)> {
+    pub(super) async fn round(
+        &mut self,
+        change: usize,
+        volumes: usize,
+    ) -> anyhow::Result<(Instant, Instant)> {
         let collected = timeout(ARRIVAL_TIMEOUT, async {
             let mut seen = HashSet::with_capacity(volumes);
             let mut span: Option<(Instant, Instant)> = None;

@@ -4,6 +4,7 @@ use std::{
     ffi::OsString,
     fs::{self, File},
     io,
+    net::SocketAddr,
     path::{Path, PathBuf},
     process::Stdio,
     time::{Duration, Instant},
@@ -48,6 +49,14 @@ pub(super) enum Node {
     Absent,
     /// A node in the server's process; it leaves kernel objects behind that [`OwnServer::clean_up`] removes.
     InProcess,
+    /// As [`Node::InProcess`], yet it reaches the API, which listens at `api`, by way of another address.
+    Behind { way: SocketAddr, api: SocketAddr },
+}
+
+impl Node {
+    fn is_there(self) -> bool {
+        self != Self::Absent
+    }
 }
 
 /// A server and its temporary directory.
@@ -127,7 +136,7 @@ impl OwnServer {
         connection
             .exchange(Method::GET, "/api/v1/configmaps", Bytes::new())
             .await?;
-        while self.node == Node::InProcess && !has_ready_node(&connection).await? {
+        while self.node.is_there() && !has_ready_node(&connection).await? {
             if self.running.started.elapsed() > START_TIMEOUT {
                 bail!("the node was not ready in time");
             }
@@ -188,13 +197,20 @@ impl Running {
     async fn start(directory: &Path, node: Node) -> anyhow::Result<Self> {
         let log = File::create(log_path(directory)).context("cannot make the server's log")?;
         let mut command = own_binary()?;
+        let listen = match node {
+            Node::Behind { api, .. } => api.to_string(),
+            Node::Absent | Node::InProcess => "127.0.0.1:0".to_owned(),
+        };
         command
-            .args(["up", "--listen", "127.0.0.1:0", "--data-dir"])
+            .args(["up", "--listen", &listen, "--data-dir"])
             .arg(data_dir(directory));
         command.arg("--kubeconfig").arg(kubeconfig(directory));
         match node {
             Node::Absent => command.arg("--no-node"),
             Node::InProcess => command.args(["--node-name", NODE_NAME]),
+            Node::Behind { way, api } => command
+                .args(["--node-name", NODE_NAME, "--tls-san", &api.ip().to_string()])
+                .args(["--fault-node-api", &way.to_string()]),
         };
         command
             .stdin(Stdio::null())

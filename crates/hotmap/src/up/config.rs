@@ -54,6 +54,8 @@ pub(crate) struct NodeConfig {
 pub(crate) struct Faults {
     /// The boot that the node takes for the running one.
     pub(crate) boot_id: Option<String>,
+    /// Where the node finds the API instead of where it is: somebody stands in between.
+    pub(crate) node_api: Option<SocketAddr>,
 }
 
 /// A call that cannot be carried out as typed: exit code 2.
@@ -144,6 +146,7 @@ fn node_config(args: &UpArgs) -> Result<NodeConfig, UpCallError> {
             following: args.following,
             faults: Faults {
                 boot_id: args.fault_boot_id.clone(),
+                node_api: args.fault_node_api,
             },
         }),
         broken => Err(UpCallError::NodeName { name, broken }),

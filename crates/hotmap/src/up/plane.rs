@@ -134,7 +134,12 @@ impl Plane {
         prepared: PreparedAgent,
         node: &LocalNode,
     ) -> anyhow::Result<()> {
-        let client = self.client(Identity::Node(config.name.clone())).await?;
+        let mut client = self.client_config(Identity::Node(config.name.clone())).await?;
+        if let Some(api) = config.faults.node_api {
+            (client.server.host, client.server.port) = (api.ip().to_string(), api.port());
+            client.timeouts = Timeouts::default();
+        }
+        let client = Client::new(client)?;
         let mut agent = prepared.start(client).await.context("the node does not start")?;
         node.attach(agent.access());
         self.pods = Some(agent.access());
@@ -150,6 +155,10 @@ impl Plane {
 
     /// A client in this process, with an identity of ours.
     pub(super) async fn client(&self, identity: Identity) -> anyhow::Result<Client> {
+        Ok(Client::new(self.client_config(identity).await?)?)
+    }
+
+    async fn client_config(&self, identity: Identity) -> anyhow::Result<ClientConfig> {
         let credentials = self.credentials.clone();
         let certificate = spawn_blocking(move || credentials.client(&identity, Timestamp::now())).await??;
         let mut config = ClientConfig::new(Server::parse(&self.url)?, self.credentials.authority_pem());
@@ -158,7 +167,7 @@ impl Plane {
             key_pem: certificate.key_pem.into_bytes(),
         });
         config.timeouts = Timeouts::in_process();
-        Ok(Client::new(config)?)
+        Ok(config)
     }
 
     /// Writes the administrator's kubeconfig.

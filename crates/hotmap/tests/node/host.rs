@@ -46,19 +46,8 @@ impl Node {
     /// As [`Node::start`], with a release of kubectl and more flags of `up`.
     #[track_caller]
     pub(crate) fn start_with(release: Release, flags: &[&str]) -> Option<Self> {
-        if !rustix::process::geteuid().is_root() {
-            skipped("running pods needs root");
+        if !can_run_pods() {
             return None;
-        }
-        for program in ["nginx", "busybox", "inotifywait"] {
-            let directories = ["/usr/sbin", "/usr/bin", "/sbin", "/bin"];
-            if !directories
-                .iter()
-                .any(|directory| Path::new(directory).join(program).exists())
-            {
-                skipped(&format!("{program} is not here; scripts/tools installs it"));
-                return None;
-            }
         }
         let turn = Turn::take();
         let flags: Vec<String> = ["--node-name", "node-a"]
@@ -185,6 +174,26 @@ impl Node {
         let restarts = self.field(&format!("pod/{pod}"), &format!("{status}.restartCount"));
         format!("restart {restarts}, started at tick {started}")
     }
+}
+
+/// Whether pods can run here; if not, that was said.
+#[track_caller]
+pub(crate) fn can_run_pods() -> bool {
+    if !rustix::process::geteuid().is_root() {
+        skipped("running pods needs root");
+        return false;
+    }
+    for program in ["nginx", "busybox", "inotifywait"] {
+        let directories = ["/usr/sbin", "/usr/bin", "/sbin", "/bin"];
+        if !directories
+            .iter()
+            .any(|directory| Path::new(directory).join(program).exists())
+        {
+            skipped(&format!("{program} is not here; scripts/tools installs it"));
+            return false;
+        }
+    }
+    true
 }
 
 /// A pod that goes within two seconds unless its spec says otherwise: a shell that is asked to stop before it has
@@ -321,7 +330,7 @@ pub(crate) fn processes(like: impl Fn(u32) -> bool) -> Vec<u32> {
 }
 
 /// One of the few nodes that may run at a time.
-struct Turn(#[expect(dead_code, reason = "holds a lock until it is dropped")] Option<fs::File>);
+pub(crate) struct Turn(#[expect(dead_code, reason = "holds a lock until it is dropped")] Option<fs::File>);
 
 thread_local! {
     static TURNS: Cell<u32> = const { Cell::new(0) };
@@ -334,7 +343,7 @@ impl Drop for Turn {
 }
 
 impl Turn {
-    fn take() -> Self {
+    pub(crate) fn take() -> Self {
         TURNS.set(TURNS.get() + 1);
         // A test with a second node does not wait for a turn: it could be its own.
         Self((TURNS.get() == 1).then(Self::lock))
