@@ -21,6 +21,7 @@ mod report;
 mod server;
 mod start;
 mod statistics;
+mod storm;
 mod watch;
 mod writes;
 
@@ -89,6 +90,8 @@ enum Measurement {
     Watch(watch::WatchArgs),
     /// A node that loses the API and gets it back. Runs a node: needs root.
     Faults(faults::FaultsArgs),
+    /// Many volumes of one ConfigMap that changes all the time. Runs a node: needs root.
+    Storm(storm::StormArgs),
 }
 
 /// Runs one measurement and prints it.
@@ -234,6 +237,7 @@ async fn measure(args: &BenchArgs, bench: &Bench<'_>) -> anyhow::Result<Vec<Row>
         Measurement::Writes(args) => writes::measure(bench, args).await,
         Measurement::Reads(args) => reads::measure(bench, args).await,
         Measurement::Watch(args) => watch::measure(bench, args).await,
+        Measurement::Storm(args) => storm::measure(bench, args).await,
         Measurement::Faults(_) => bail!("faults are measured on a server of its own"),
     }
 }
@@ -346,8 +350,8 @@ impl Measurement {
     /// What cannot be measured as asked for, before anything is started.
     fn check(&self, on_cluster: bool) -> anyhow::Result<()> {
         match self {
-            Self::Propagation(_) if on_cluster => bail!(
-                "bench propagation reads the volume from this machine, where it knows only the node that it starts \
+            Self::Propagation(_) | Self::Storm(_) if on_cluster => bail!(
+                "this reads the volumes from this machine, where it knows only the node that it starts \
                  itself: run it without --kubeconfig, as root"
             ),
             Self::Faults(_) if on_cluster => {
@@ -370,7 +374,7 @@ impl Measurement {
     /// What the own server must have, and the way between it and its node where that is to fail.
     async fn node(&self) -> anyhow::Result<(Node, Option<FaultyWay>)> {
         let node = match self {
-            Self::Propagation(_) => Node::InProcess,
+            Self::Propagation(_) | Self::Storm(_) => Node::InProcess,
             Self::Start(args) => args.node(),
             Self::Writes(_) | Self::Reads(_) | Self::Watch(_) => Node::Absent,
             Self::Faults(_) => {
@@ -395,6 +399,7 @@ impl Measurement {
             Self::Reads(_) => "reads",
             Self::Watch(_) => "watch",
             Self::Faults(_) => "faults",
+            Self::Storm(_) => "storm",
         }
     }
 }

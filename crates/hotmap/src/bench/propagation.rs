@@ -246,7 +246,7 @@ fn read_arrivals(
 }
 
 /// Reads the file as a program would, and which revision it holds.
-fn read_revision(directory: &Path) -> io::Result<usize> {
+pub(super) fn read_revision(directory: &Path) -> io::Result<usize> {
     let content = fs::read_to_string(directory.join("..data").join(KEY))?;
     let revision = content
         .lines()
