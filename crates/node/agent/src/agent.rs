@@ -29,7 +29,7 @@ use crate::{
     events::Recorder,
     images::Images,
     metrics::Metrics,
-    node::{self, Machine},
+    node::{self, HeldByAnother, LeaseError, Machine, NodeLease},
     objects::{self, ChangeDetection, Following, ObjectCache, ServerKind},
     pod::Pod,
     references::ObjectRef,
@@ -57,6 +57,9 @@ pub struct AgentConfig {
     pub instance_id: String,
     /// The node's own address in its status.
     pub internal_ip: IpAddr,
+    /// The port of that address where logs and commands of its pods are served, in its status; `None` for a node in the
+    /// process of the API server.
+    pub port: Option<u16>,
     /// Whether privileged containers may run.
     pub allow_privileged: bool,
     /// Where pods find the API; without it they are not told.
@@ -104,6 +107,10 @@ pub enum AgentError {
         /// What the API said.
         source: ClientError,
     },
+    /// Another agent acts for the node of this name: at the start it was there first; later it took over while we could
+    /// not renew the node's Lease.
+    #[error(transparent)]
+    Fenced(#[from] HeldByAnother),
     /// Something of the node is still there.
     #[error(transparent)]
     Purge(#[from] PurgeError),
@@ -123,7 +130,7 @@ pub struct Agent {
     metrics: Metrics,
     shared: Arc<Shared>,
     nudges: Arc<Nudges>,
-    tasks: JoinSet<&'static str>,
+    tasks: JoinSet<AgentError>,
     known: Arc<Mutex<BTreeMap<String, Arc<Pod>>>>,
     server: ServerKind,
 }
@@ -192,7 +199,8 @@ impl Agent {
                 let volumes =
                     VolumeManager::start(placement.volumes().to_owned(), on_attempt, at.metrics.clone())
                         .map_err(|error| AgentError::Volumes(error.to_string()))?;
-                let machine = Machine::read(&at.node_name, &at.internal_ip.to_string(), &at.data_dir);
+                let machine =
+                    Machine::read(&at.node_name, &at.internal_ip.to_string(), at.port, &at.data_dir);
                 let reports = Reports::open(&at.data_dir.join("digest.key"))?;
                 Ok((images, placement, volumes, machine, reports))
             })
@@ -202,21 +210,18 @@ impl Agent {
         let (recorder, recording) = Recorder::new(client.clone(), config.node_name.clone());
         tasks.spawn(async {
             recording.await;
-            "event recorder"
+            AgentError::TaskEnded("event recorder".to_owned())
         });
-        register(&client, &machine).await?;
         let server = objects::probe(&client, &machine.name).await;
-        let lease = node::keep_alive(client.clone(), machine.clone());
-        tasks.spawn(async {
-            lease.await;
-            "node lease"
-        });
+        let lease = register(&client, &machine, &config.instance_id, server).await?;
+        let held = node::keep_alive(client.clone(), machine.clone(), lease, server);
+        tasks.spawn(async { AgentError::Fenced(held.await) });
         let telling = reports
             .clone()
             .tell_for_ever(client.clone(), machine.name.clone());
         tasks.spawn(async {
             telling.await;
-            "delivery report"
+            AgentError::TaskEnded("delivery report".to_owned())
         });
         let shared = Arc::new_cyclic(|shared: &std::sync::Weak<Shared>| {
             let following = Following {
@@ -293,7 +298,7 @@ impl Agent {
                 },
                 Some(ended) = workers.tasks.join_next_with_id() => self.worker_ended(&mut workers, ended),
                 Some(ended) = self.tasks.join_next() => {
-                    return Err(AgentError::TaskEnded(ended.map_or_else(|error| error.to_string(), str::to_owned)));
+                    return Err(ended.unwrap_or_else(|error| AgentError::TaskEnded(error.to_string())));
                 }
             }
         }
@@ -386,12 +391,24 @@ fn on_token(shared: std::sync::Weak<Shared>) -> impl Fn(&str) + Send + Sync {
     }
 }
 
-async fn register(client: &Client, machine: &Machine) -> Result<(), AgentError> {
+/// Takes the lease first: a second agent of the name must not touch the node of the first.
+async fn register(
+    client: &Client,
+    machine: &Machine,
+    instance_id: &str,
+    server: ServerKind,
+) -> Result<NodeLease, AgentError> {
+    let mut lease = NodeLease::new(&machine.name, instance_id);
     let mut retries = Backoff::seeded(RETRY_MIN, RETRY_MAX);
     loop {
-        match node::register(client, machine).await {
-            Ok(()) => return Ok(()),
-            Err(error)
+        let registered = async {
+            lease.renew(client).await?;
+            Ok(node::register(client, machine, server).await?)
+        };
+        match registered.await {
+            Ok(()) => return Ok(lease),
+            Err(LeaseError::Held(by)) => return Err(AgentError::Fenced(by)),
+            Err(LeaseError::Client(error))
                 if error
                     .status()
                     .is_some_and(|status| status.code < 500 && status.code != 429) =>
@@ -401,7 +418,7 @@ async fn register(client: &Client, machine: &Machine) -> Result<(), AgentError> 
                     source: error,
                 });
             }
-            Err(error) => {
+            Err(LeaseError::Client(error)) => {
                 warn!(node = %machine.name, %error, "node not registered yet");
                 tokio::time::sleep(retries.next_delay()).await;
             }
@@ -434,6 +451,7 @@ pub async fn down(data_dir: &Path, instance_id: &str) -> Result<(), AgentError> 
         data_dir: data_dir.to_owned(),
         instance_id: instance_id.to_owned(),
         internal_ip: IpAddr::from([127, 0, 0, 1]),
+        port: None,
         allow_privileged: false,
         api_for_pods: None,
         boot_id: None,

@@ -41,5 +41,6 @@ pub use access::{Access, LogError, LogOptions, LogPieces};
 pub use agent::{Agent, AgentConfig, AgentError, PreparedAgent, down};
 pub use environment::ApiForPods;
 pub use metrics::Metrics;
+pub use node::HeldByAnother;
 pub use objects::{ChangeDetection, UnknownChangeDetection};
 pub use report::{DigestKey, DigestKeyError};

@@ -1,5 +1,7 @@
 //! The Node object and its Lease: how the API knows that this node is there.
 
+mod lease;
+
 use std::{
     collections::BTreeMap,
     fs,
@@ -13,13 +15,17 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 use tracing::{info, warn};
 
-/// Namespace of node leases (`pkg/apis/core/v1`, `NamespaceNodeLease`).
-const LEASE_NAMESPACE: &str = "kube-node-lease";
-/// How long a lease holds and how often it is renewed: upstream's defaults.
-const LEASE_SECONDS: u64 = 40;
+use crate::objects::ServerKind;
+
+pub use lease::HeldByAnother;
+pub(crate) use lease::{LeaseError, NodeLease};
+
+/// How often the lease is renewed: upstream's default.
 const LEASE_RENEWAL: Duration = Duration::from_secs(10);
 /// How often the status is told although nothing has changed (`nodeStatusReportFrequency`, Kubernetes 1.36).
 const STATUS_REFRESH: Duration = Duration::from_secs(300);
+/// Keeps pods that did not ask for it from a node that runs them over the host's own files.
+const HOST_RUNTIME_TAINT: &str = "hotmap.dev/host-runtime";
 /// Pods a node takes: upstream's default.
 const PODS_MAX: u32 = 110;
 
@@ -28,13 +34,15 @@ const PODS_MAX: u32 = 110;
 pub(crate) struct Machine {
     pub(crate) name: String,
     pub(crate) internal_ip: String,
+    /// Where logs and commands are served; `None` where the API server reaches them in its own process.
+    port: Option<u16>,
     capacity: BTreeMap<&'static str, String>,
     info: Value,
 }
 
 impl Machine {
     /// Reads the host's facts.
-    pub(crate) fn read(name: &str, internal_ip: &str, data_dir: &Path) -> Self {
+    pub(crate) fn read(name: &str, internal_ip: &str, port: Option<u16>, data_dir: &Path) -> Self {
         let uname = rustix::system::uname();
         let release = |key: &str| os_release(key).unwrap_or_default();
         let text = |path: &str| fs::read_to_string(path).unwrap_or_default().trim().to_owned();
@@ -47,6 +55,7 @@ impl Machine {
         Self {
             name: name.to_owned(),
             internal_ip: internal_ip.to_owned(),
+            port,
             capacity: capacity(data_dir),
             info: json!({
                 "architecture": architecture, "bootID": text("/proc/sys/kernel/random/boot_id"),
@@ -66,12 +75,30 @@ impl Machine {
             .collect()
     }
 
+    /// What a node begins with. In a cluster that is not ours nothing comes to it by accident: a pod whose image is a
+    /// program of the host must ask for this node.
+    fn first_document(&self, server: ServerKind) -> Value {
+        let mut document = self.document();
+        if server == ServerKind::Stock {
+            document["spec"]["taints"] = json!([{"key": HOST_RUNTIME_TAINT, "effect": "NoSchedule"}]);
+        }
+        document
+    }
+
     fn document(&self) -> Value {
         let architecture = &self.info["architecture"];
         json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": self.name, "labels": {
             "kubernetes.io/hostname": self.name, "kubernetes.io/os": "linux", "kubernetes.io/arch": architecture,
             "hotmap.dev/runtime": "host",
         }}})
+    }
+
+    /// Upstream's name for where logs and commands are served.
+    fn daemon_endpoints(&self) -> Value {
+        match self.port {
+            Some(port) => json!({"kubeletEndpoint": {"Port": port}}),
+            None => json!({}),
+        }
     }
 
     fn status(&self, held: &Value, now: Timestamp) -> Value {
@@ -110,6 +137,7 @@ impl Machine {
         json!({"status": {
             "addresses": [{"type": "InternalIP", "address": self.internal_ip}, {"type": "Hostname", "address": self.name}],
             "capacity": self.capacity, "allocatable": self.capacity, "conditions": conditions, "nodeInfo": self.info,
+            "daemonEndpoints": self.daemon_endpoints(),
         }})
     }
 }
@@ -138,11 +166,18 @@ fn os_release(key: &str) -> Option<String> {
 }
 
 /// Registers the node, or takes over the object of that name, and says that it is ready.
-pub(crate) async fn register(client: &Client, machine: &Machine) -> Result<(), ClientError> {
+pub(crate) async fn register(
+    client: &Client,
+    machine: &Machine,
+    server: ServerKind,
+) -> Result<(), ClientError> {
     let nodes = ResourcePath::new("", "v1", "nodes");
     let path = nodes.clone().name(machine.name.as_str());
     let write = WriteParams::default();
-    let held = match client.create(&nodes, &machine.document(), &write).await {
+    let held = match client
+        .create(&nodes, &machine.first_document(server), &write)
+        .await
+    {
         Ok(created) => created,
         Err(error) if error.is_already_exists() => {
             client
@@ -156,14 +191,21 @@ pub(crate) async fn register(client: &Client, machine: &Machine) -> Result<(), C
     Ok(())
 }
 
-/// Says for ever that the node is there: a heartbeat needs a clock.
-pub(crate) async fn keep_alive(client: Client, machine: Machine) {
+/// Says that the node is there, until another agent does: a heartbeat needs a clock.
+pub(crate) async fn keep_alive(
+    client: Client,
+    machine: Machine,
+    mut lease: NodeLease,
+    server: ServerKind,
+) -> HeldByAnother {
     let mut told = Instant::now();
     loop {
-        if let Err(error) = renew(&client, &machine).await {
-            warn!(node = %machine.name, %error, "lease not renewed");
+        match lease.renew(&client).await {
+            Ok(()) => {}
+            Err(LeaseError::Held(by)) => return by,
+            Err(LeaseError::Client(error)) => warn!(node = %machine.name, %error, "lease not renewed"),
         }
-        match refresh(&client, &machine, told.elapsed() >= STATUS_REFRESH).await {
+        match refresh(&client, &machine, server, told.elapsed() >= STATUS_REFRESH).await {
             Ok(true) => told = Instant::now(),
             Ok(false) => {}
             Err(error) => warn!(node = %machine.name, %error, "node status not refreshed"),
@@ -173,13 +215,18 @@ pub(crate) async fn keep_alive(client: Client, machine: Machine) {
 }
 
 /// Looks whether the Node is still there and makes it anew if not; tells its status if that `is_due`. True if it was told.
-async fn refresh(client: &Client, machine: &Machine, is_due: bool) -> Result<bool, ClientError> {
+async fn refresh(
+    client: &Client,
+    machine: &Machine,
+    server: ServerKind,
+    is_due: bool,
+) -> Result<bool, ClientError> {
     let path = ResourcePath::new("", "v1", "nodes").name(machine.name.as_str());
     let held = match client.get(&path).await {
         Ok(held) => held,
         Err(error) if error.is_not_found() => {
             warn!(node = %machine.name, "the node was deleted from the API, registering it again");
-            return register(client, machine).await.map(|()| true);
+            return register(client, machine, server).await.map(|()| true);
         }
         Err(error) => return Err(error),
     };
@@ -205,26 +252,4 @@ async fn tell_status(client: &Client, machine: &Machine, held: &Value) -> Result
         .patch(&path, PatchType::StrategicMerge, &status, &write)
         .await
         .map(drop)
-}
-
-async fn renew(client: &Client, machine: &Machine) -> Result<(), ClientError> {
-    let leases = ResourcePath::new("coordination.k8s.io", "v1", "leases").in_namespace(LEASE_NAMESPACE);
-    let spec = json!({"holderIdentity": machine.name, "leaseDurationSeconds": LEASE_SECONDS,
-        "renewTime": timestamp::micros(Timestamp::now())});
-    let patch = json!({"spec": spec});
-    let path = leases.clone().name(machine.name.as_str());
-    match client
-        .patch(&path, PatchType::Merge, &patch, &WriteParams::default())
-        .await
-    {
-        Err(error) if error.is_not_found() => {
-            let lease = json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
-                "metadata": {"name": machine.name, "namespace": LEASE_NAMESPACE}, "spec": spec});
-            client
-                .create(&leases, &lease, &WriteParams::default())
-                .await
-                .map(drop)
-        }
-        other => other.map(drop),
-    }
 }
