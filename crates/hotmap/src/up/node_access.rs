@@ -42,7 +42,8 @@ impl NodeAccess for LocalNode {
         };
         let read = move || {
             let access = self.access()?;
-            let log = access.logs(&request.uid, &request.container, request.previous, options);
+            let uid = uid(access, request.uid, &request.namespace, &request.pod)?;
+            let log = access.logs(&uid, &request.container, request.previous, options);
             log.map_err(|error| log_status(&error, &request.pod))
         };
         async move { read() }.boxed()
@@ -58,15 +59,24 @@ impl NodeAccess for LocalNode {
             size: None,
         };
         async move {
-            let session = self
-                .access()?
-                .exec(&request.uid, &request.container, config)
-                .await;
+            let access = self.access()?;
+            let uid = uid(access, request.uid, &request.namespace, &request.pod)?;
+            let session = access.exec(&uid, &request.container, config).await;
             session
                 .map(|session| streams(session, request.tty))
                 .map_err(|error| exec_status(&error))
         }
         .boxed()
+    }
+}
+
+/// The pod's uid; who does not say one means the pod that has the name now.
+fn uid(access: &Access, asked: String, namespace: &str, pod: &str) -> Result<String, Status> {
+    match asked.is_empty() {
+        false => Ok(asked),
+        true => access
+            .uid_of(namespace, pod)
+            .ok_or_else(|| Status::not_found(&PODS, pod)),
     }
 }
 

@@ -85,10 +85,10 @@ impl Plane {
         let server_config = ServerConfig {
             version: crate::version::OWN.to_owned(),
             credentials: credentials.clone(),
-            node: config
-                .node
-                .as_ref()
-                .map(|_| Arc::clone(&node) as Arc<dyn NodeAccess>),
+            node: config.node.as_ref().map(|config| hotmap_server::LocalNode {
+                name: config.name.clone(),
+                access: Arc::clone(&node) as Arc<dyn NodeAccess>,
+            }),
             audit: config.audit.clone(),
             pods_door,
             metrics: registry,

@@ -69,6 +69,16 @@ impl Access {
             .count()
     }
 
+    /// The uid of the pod that has this name now.
+    pub fn uid_of(&self, namespace: &str, name: &str) -> Option<String> {
+        let pods = self.pods.lock();
+        let mut named = pods
+            .values()
+            .map(|pod| &pod.metadata)
+            .filter(|pod| pod.namespace == namespace && pod.name == name);
+        named.next().map(|pod| pod.uid.clone())
+    }
+
     /// The log of a container's newest instance, or of the one before it.
     ///
     /// # Errors

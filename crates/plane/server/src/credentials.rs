@@ -28,8 +28,9 @@ use std::{
 use jiff::Timestamp;
 use parking_lot::Mutex;
 
+pub(crate) use certificate::KeyPairPem;
 pub(crate) use certificate::subject_of;
-use certificate::{Authority, KeyPairPem, Purpose};
+use certificate::{Authority, Purpose};
 pub(crate) use token_keys::TokenKeys;
 
 /// Who a client certificate stands for.
@@ -41,6 +42,8 @@ pub enum Identity {
     Node(String),
     /// `system:hotmap-controllers`: what controllers need.
     Controllers,
+    /// `kube-apiserver-kubelet-client` in `system:masters`: this server towards agents.
+    ApiServer,
 }
 
 /// The user name of [`Identity::Controllers`].
@@ -53,13 +56,14 @@ impl Identity {
             Identity::Admin => "kubernetes-admin".to_owned(),
             Identity::Node(name) => format!("system:node:{name}"),
             Identity::Controllers => CONTROLLERS_USER.to_owned(),
+            Identity::ApiServer => "kube-apiserver-kubelet-client".to_owned(),
         }
     }
 
     /// The organisation: the group, if there is one.
     pub fn group(&self) -> Option<&'static str> {
         match self {
-            Identity::Admin => Some("system:masters"),
+            Identity::Admin | Identity::ApiServer => Some("system:masters"),
             Identity::Node(_) => Some("system:nodes"),
             Identity::Controllers => None,
         }
@@ -70,6 +74,7 @@ impl Identity {
             Identity::Admin => "admin".to_owned(),
             Identity::Node(name) => format!("node-{name}"),
             Identity::Controllers => "controllers".to_owned(),
+            Identity::ApiServer => "apiserver-kubelet-client".to_owned(),
         }
     }
 }

@@ -26,11 +26,13 @@ use crate::{
     discovery::Discovery,
     health,
     http::{
-        body, deadline,
+        body,
+        connection::Answers,
+        deadline,
         response::{self, ResponseBody, Wishes},
     },
-    metrics::{self, Labels, Metrics},
-    node_access::NodeAccess,
+    metrics::{self, Counted, Labels, Metrics},
+    nodes::Nodes,
     objects::Objects,
     openapi::OpenApi,
     path::{ResourcePath, Target},
@@ -55,7 +57,7 @@ pub(crate) struct Parts {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) objects: Arc<Objects>,
     pub(crate) tokens: Arc<Tokens>,
-    pub(crate) node: Option<Arc<dyn NodeAccess>>,
+    pub(crate) nodes: Nodes,
     pub(crate) metrics: Metrics,
     pub(crate) audit: Option<Arc<Audit>>,
     /// Cancelled when the server stops.
@@ -69,7 +71,7 @@ pub(crate) struct Front {
     version: String,
     store: Arc<dyn Store>,
     objects: Arc<Objects>,
-    node: Option<Arc<dyn NodeAccess>>,
+    nodes: Nodes,
     stopping: CancellationToken,
     tasks: TaskTracker,
     tokens: Arc<Tokens>,
@@ -107,7 +109,7 @@ impl Front {
             store,
             objects,
             tokens,
-            node,
+            nodes,
             metrics,
             audit,
             stopping,
@@ -126,18 +128,20 @@ impl Front {
             version,
             store,
             objects,
-            node,
+            nodes,
             stopping,
             tasks,
         }
     }
+}
 
-    pub(crate) fn metrics(&self) -> &Metrics {
-        &self.metrics
+impl Answers for Front {
+    fn connected(&self) -> Counted {
+        self.metrics.connection()
     }
 
-    /// Answers one request, whatever happens: a panic is a 500.
-    pub(crate) async fn answer(
+    /// A panic is a 500.
+    async fn answer(
         &self,
         peer: &Peer,
         source: Option<SocketAddr>,
@@ -196,7 +200,9 @@ impl Front {
         }
         response
     }
+}
 
+impl Front {
     async fn route(
         &self,
         peer: &Peer,
@@ -466,7 +472,7 @@ impl Front {
         let Some(request) = request else {
             return Ok(Answer::ok("text/plain", bytes::Bytes::new()));
         };
-        let log = self.node_for("log")?.logs(request).await?;
+        let log = self.nodes.logs(request).await?;
         Ok(streams::log_answer(log))
     }
 
@@ -479,9 +485,8 @@ impl Front {
     ) -> Result<HeaderMap, Status> {
         let pod = self.pod(call).await?;
         let wanted = streams::exec_request(&pod, query)?;
-        let node = self.node_for("exec")?.clone();
         let handshake = streams::handshake(request)?;
-        let started = node.exec(wanted).await;
+        let started = self.nodes.exec(wanted).await;
         let upgrade = hyper::upgrade::on(request);
         let session = streams::session(upgrade, handshake.protocol, started);
         let stopping = self.stopping.clone();
@@ -518,16 +523,6 @@ impl Front {
             Body::Full(json) => serde_json::from_slice(&json).map_err(Status::internal),
             Body::Stream(_) => Err(Status::internal("one object came as a stream")),
         }
-    }
-
-    fn node_for(&self, what: &str) -> Result<&Arc<dyn NodeAccess>, Status> {
-        self.node.as_ref().ok_or_else(|| {
-            Status::new(
-                501,
-                "NotImplemented",
-                format!("pods/{what} is not served: this server has no node"),
-            )
-        })
     }
 
     fn facts(&self) -> health::Facts {

@@ -4,6 +4,7 @@ pub(crate) mod body;
 pub(crate) mod connection;
 pub(crate) mod deadline;
 pub(crate) mod encoding;
+pub(crate) mod entrance;
 pub(crate) mod negotiation;
 mod pretty;
 pub(crate) mod response;

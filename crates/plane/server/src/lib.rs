@@ -25,6 +25,8 @@ mod http;
 mod local_objects;
 mod metrics;
 mod node_access;
+mod node_door;
+mod nodes;
 mod objects;
 mod openapi;
 mod path;
@@ -42,4 +44,6 @@ pub use local_objects::{LocalChange, LocalChanges, LocalObjects};
 pub use node_access::{
     ExecRequest, ExecStreams, ExitStatus, LogRequest, LogStream, NodeAccess, TerminalSize,
 };
+pub use node_door::{NodeDoorConfig, NodeGate, NodeUser, ServingPair, open_node_door};
+pub use nodes::LocalNode;
 pub use server::{PodsDoor, ServeError, ServerConfig, run};

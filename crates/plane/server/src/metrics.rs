@@ -51,16 +51,14 @@ struct KindLabels {
 /// Everything the front counts.
 #[derive(Debug)]
 pub(crate) struct Metrics {
-    registry: Registry,
     requests: Family<CountLabels, Counter>,
     durations: Family<Labels, Histogram>,
     in_flight: Family<KindLabels, Gauge>,
     long_running: Gauge,
-    connections: Gauge,
     panics: Counter,
     audit: AuditCounts,
     revision: Gauge<i64, AtomicI64>,
-    resident: Gauge<i64, AtomicI64>,
+    process: ProcessMetrics,
 }
 
 impl Metrics {
@@ -93,8 +91,6 @@ impl Metrics {
             "Watches and streams open",
             long_running.clone(),
         );
-        let connections = Gauge::default();
-        registry.register("hotmap_connections", "TLS connections open", connections.clone());
         let panics = Counter::<u64, AtomicU64>::default();
         registry.register(
             "hotmap_request_panics",
@@ -114,24 +110,15 @@ impl Metrics {
             "Newest revision of the store",
             revision.clone(),
         );
-        let resident = Gauge::<i64, AtomicI64>::default();
-        registry.register_with_unit(
-            "process_resident_memory",
-            "Resident memory",
-            Unit::Bytes,
-            resident.clone(),
-        );
         Self {
-            registry,
+            process: ProcessMetrics::new(registry),
             requests,
             durations,
             in_flight,
             long_running,
-            connections,
             panics,
             audit,
             revision,
-            resident,
         }
     }
 
@@ -180,12 +167,45 @@ impl Metrics {
 
     /// Counts a connection as open until the guard is dropped.
     pub(crate) fn connection(&self) -> Counted {
-        Counted::new(&self.connections)
+        self.process.connection()
     }
 
     /// The whole text; `revision` is the newest of the store.
     pub(crate) fn render(&self, revision: Revision) -> String {
         self.revision.set(i64::try_from(revision.0).unwrap_or(i64::MAX));
+        self.process.render()
+    }
+}
+
+/// What every process of ours that serves shows, beside what others put into its registry.
+#[derive(Debug)]
+pub(crate) struct ProcessMetrics {
+    registry: Registry,
+    connections: Gauge,
+    resident: Gauge<i64, AtomicI64>,
+}
+
+impl ProcessMetrics {
+    pub(crate) fn new(mut registry: Registry) -> Self {
+        let connections = Gauge::default();
+        registry.register("hotmap_connections", "TLS connections open", connections.clone());
+        let resident = Gauge::<i64, AtomicI64>::default();
+        let help = "Resident memory";
+        registry.register_with_unit("process_resident_memory", help, Unit::Bytes, resident.clone());
+        Self {
+            registry,
+            connections,
+            resident,
+        }
+    }
+
+    /// Counts a connection as open until the guard is dropped.
+    pub(crate) fn connection(&self) -> Counted {
+        Counted::new(&self.connections)
+    }
+
+    /// The whole text.
+    pub(crate) fn render(&self) -> String {
         self.resident.set(resident_bytes().unwrap_or_default());
         let mut text = String::new();
         encode(&mut text, &self.registry).expect("writing to a string does not fail");

@@ -135,6 +135,18 @@ impl Query {
     }
 }
 
+/// Encodes everything but letters, digits, `-`, `.`, `_` and `~` (RFC 3986, unreserved).
+pub(crate) fn percent_encode(text: &str) -> String {
+    let mut encoded = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => encoded.push(byte.into()),
+            _ => encoded += &format!("%{byte:02X}"),
+        }
+    }
+    encoded
+}
+
 /// Decodes percent escapes, and `+` as a space where the text is a query. What is no UTF-8 afterwards is replaced by
 /// U+FFFD, which no name and no selector matches.
 pub(crate) fn percent_decode(raw: &str, plus_is_space: bool) -> String {

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use prometheus_client::registry::Registry;
 use tokio::{
     net::{TcpListener, TcpStream},
-    sync::{OwnedSemaphorePermit, Semaphore, oneshot},
+    sync::{OwnedSemaphorePermit, oneshot},
     task::{JoinError, JoinSet},
     time::{Instant, MissedTickBehavior},
 };
@@ -17,10 +17,10 @@ use crate::{
     audit::{Audit, AuditConfig, AuditTarget},
     credentials::Credentials,
     front::{Front, Parts},
-    http::connection,
+    http::{connection, entrance::Entrance},
     local_objects::LocalObjects,
     metrics::Metrics,
-    node_access::NodeAccess,
+    nodes::{LocalNode, Nodes},
     objects::Objects,
     tls::{Tls, TlsError},
     tokens::Tokens,
@@ -38,8 +38,6 @@ const STOP_TIME_MAX: Duration = Duration::from_secs(10);
 const AUDIT_TIME_MAX: Duration = Duration::from_secs(5);
 /// How often certificates are looked at.
 const RENEWAL_INTERVAL: Duration = Duration::from_secs(60 * 60);
-/// Accepting fails when descriptors run out: others may become free in that time.
-const ACCEPT_RETRY: Duration = Duration::from_millis(100);
 /// How long until system namespaces, default roles and gathered rules are tried again where the store takes no writes.
 const BEGIN_INTERVAL: Duration = Duration::from_secs(10);
 
@@ -49,8 +47,8 @@ pub struct ServerConfig {
     pub version: String,
     /// The authority that signs our certificate and whose clients are known.
     pub credentials: Credentials,
-    /// Reaches the pods' logs and processes; `None`: logs and exec are refused with a sentence.
-    pub node: Option<Arc<dyn NodeAccess>>,
+    /// The node in this process, if there is one; others are reached at the port that their status names.
+    pub node: Option<LocalNode>,
     /// What is recorded of requests; `None`: nothing.
     pub audit: Option<AuditConfig>,
     /// Where pods reach this server, if they do.
@@ -130,7 +128,7 @@ pub async fn run(
         store,
         tokens: Arc::new(Tokens::new(credentials.token_keys().clone(), objects.clone())),
         objects: objects.clone(),
-        node,
+        nodes: Nodes::new(node, objects.clone(), credentials.clone()),
         metrics,
         audit: audit.clone(),
         stopping: stopping.clone(),
@@ -193,34 +191,6 @@ async fn begin(objects: &Objects, for_pods: Option<SocketAddr>) -> bool {
     begun.is_ok()
 }
 
-/// A listener and how many connections it may have open.
-struct Entrance {
-    listener: TcpListener,
-    limit: Arc<Semaphore>,
-}
-
-impl Entrance {
-    fn new(listener: TcpListener, connections_max: usize) -> Self {
-        let limit = Arc::new(Semaphore::new(connections_max));
-        Self { listener, limit }
-    }
-
-    /// Dropping the future loses no connection.
-    async fn accept(&self) -> (TcpStream, OwnedSemaphorePermit) {
-        let permit = self.limit.clone().acquire_owned().await;
-        let permit = permit.expect("the semaphore is never closed");
-        loop {
-            match self.listener.accept().await {
-                Ok((stream, _)) => return (stream, permit),
-                Err(error) => {
-                    tracing::warn!(%error, "cannot accept a connection");
-                    tokio::time::sleep(ACCEPT_RETRY).await;
-                }
-            }
-        }
-    }
-}
-
 async fn accept(main: &Entrance, pods: Option<&Entrance>) -> (TcpStream, OwnedSemaphorePermit) {
     let from_pods = async {
         match pods {
@@ -239,7 +209,7 @@ async fn renew(credentials: &Credentials, tls: &Tls) {
     let renewed = tokio::task::spawn_blocking(move || held.renew(Timestamp::now())).await;
     match renewed {
         Ok(Ok(false)) => {}
-        Ok(Ok(true)) => match tls.exchange(credentials) {
+        Ok(Ok(true)) => match tls.exchange(&credentials.serving()) {
             Ok(()) => tracing::info!("serving certificate renewed"),
             Err(error) => tracing::error!(
                 error = &error as &dyn std::error::Error,

@@ -19,7 +19,7 @@ use rustls::{
 };
 use rustls_pki_types::{CertificateDer, PrivateKeyDer, UnixTime, pem::PemObject};
 
-use crate::credentials::Credentials;
+use crate::credentials::{Credentials, KeyPairPem};
 
 /// A client that has not finished its handshake by then is cut off.
 pub(crate) const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
@@ -48,15 +48,20 @@ pub(crate) struct Tls {
 
 impl Tls {
     pub(crate) fn new(credentials: &Credentials) -> Result<Self, TlsError> {
+        Self::of(credentials.authority_pem(), &credentials.serving())
+    }
+
+    /// Serves `pair` to clients of that authority.
+    pub(crate) fn of(authority_pem: &str, pair: &KeyPairPem) -> Result<Self, TlsError> {
         let provider = Arc::new(ring::default_provider());
         let mut roots = RootCertStore::empty();
-        roots.add(CertificateDer::from_pem_slice(
-            credentials.authority_pem().as_bytes(),
-        )?)?;
+        for authority in CertificateDer::pem_slice_iter(authority_pem.as_bytes()) {
+            roots.add(authority?)?;
+        }
         let clients = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider.clone())
             .allow_unauthenticated()
             .build()?;
-        let serving = Arc::new(Serving(RwLock::new(certified_key(credentials, &provider)?)));
+        let serving = Arc::new(Serving(RwLock::new(certified_key(pair, &provider)?)));
         let mut config = ServerConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()?
             .with_client_cert_verifier(Arc::new(AnyHeldKey(clients.clone())))
@@ -72,9 +77,9 @@ impl Tls {
         })
     }
 
-    /// Serves the certificate that `credentials` hold now to every connection from now on.
-    pub(crate) fn exchange(&self, credentials: &Credentials) -> Result<(), TlsError> {
-        *self.serving.0.write() = certified_key(credentials, self.config.crypto_provider())?;
+    /// Serves this certificate to every connection from now on.
+    pub(crate) fn exchange(&self, pair: &KeyPairPem) -> Result<(), TlsError> {
+        *self.serving.0.write() = certified_key(pair, self.config.crypto_provider())?;
         Ok(())
     }
 
@@ -89,18 +94,10 @@ impl Tls {
     }
 }
 
-fn certified_key(
-    credentials: &Credentials,
-    provider: &CryptoProvider,
-) -> Result<Arc<CertifiedKey>, TlsError> {
-    let pair = credentials.serving();
-    let certificate = CertificateDer::from_pem_slice(pair.certificate.as_bytes())?;
+fn certified_key(pair: &KeyPairPem, provider: &CryptoProvider) -> Result<Arc<CertifiedKey>, TlsError> {
+    let chain = CertificateDer::pem_slice_iter(pair.certificate.as_bytes()).collect::<Result<Vec<_>, _>>()?;
     let key = PrivateKeyDer::from_pem_slice(pair.key.as_bytes())?;
-    Ok(Arc::new(CertifiedKey::from_der(
-        vec![certificate],
-        key,
-        provider,
-    )?))
+    Ok(Arc::new(CertifiedKey::from_der(chain, key, provider)?))
 }
 
 /// The certificate served now.

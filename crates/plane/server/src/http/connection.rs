@@ -3,7 +3,7 @@
 use std::{convert::Infallible, net::SocketAddr, pin::pin, sync::Arc, time::Duration};
 
 use hyper::{
-    Request,
+    Request, Response,
     body::Incoming,
     server::conn::{http1, http2},
     service::service_fn,
@@ -15,7 +15,8 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
     authentication::Peer,
-    front::Front,
+    http::response::ResponseBody,
+    metrics::Counted,
     tls::{HANDSHAKE_TIMEOUT, Tls},
 };
 
@@ -36,11 +37,25 @@ const TCP_USER_TIMEOUT: Duration = Duration::from_secs(20);
 const TCP_KEEP_ALIVE_IDLE: Duration = Duration::from_secs(10);
 const TCP_KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(5);
 
+/// Who answers the requests of a connection.
+pub(crate) trait Answers: Send + Sync + 'static {
+    /// Counts the connection as open until the guard is dropped.
+    fn connected(&self) -> Counted;
+
+    /// Answers one request, whatever happens.
+    fn answer(
+        &self,
+        peer: &Peer,
+        source: Option<SocketAddr>,
+        request: Request<Incoming>,
+    ) -> impl Future<Output = Response<ResponseBody>> + Send;
+}
+
 /// Serves a connection until it ends, or until `stopping` and the answers under way.
-pub(crate) async fn serve(
+pub(crate) async fn serve<A: Answers>(
     stream: TcpStream,
     tls: Arc<Tls>,
-    front: Arc<Front>,
+    front: Arc<A>,
     tasks: TaskTracker,
     stopping: CancellationToken,
 ) {
@@ -55,7 +70,7 @@ pub(crate) async fn serve(
         Ok(Err(error)) => return tracing::debug!(%error, "TLS handshake failed"),
         Err(_) => return tracing::debug!("TLS handshake took too long"),
     };
-    let _counted = front.metrics().connection();
+    let _counted = front.connected();
     let (_, session) = stream.get_ref();
     let peer = Arc::new(Peer::new(session.peer_certificates(), &tls));
     let ended = if session.alpn_protocol() == Some(b"h2") {
@@ -68,9 +83,9 @@ pub(crate) async fn serve(
     }
 }
 
-async fn serve_http1(
+async fn serve_http1<A: Answers>(
     stream: TlsStream<TcpStream>,
-    front: Arc<Front>,
+    front: Arc<A>,
     peer: Arc<Peer>,
     source: Option<SocketAddr>,
     stopping: CancellationToken,
@@ -90,9 +105,9 @@ async fn serve_http1(
     connection.await
 }
 
-async fn serve_http2(
+async fn serve_http2<A: Answers>(
     stream: TlsStream<TcpStream>,
-    front: Arc<Front>,
+    front: Arc<A>,
     peer: Arc<Peer>,
     source: Option<SocketAddr>,
     tasks: TaskTracker,
@@ -122,12 +137,12 @@ fn ping_interval(source: Option<SocketAddr>) -> Option<Duration> {
     (!is_here).then_some(PING_INTERVAL)
 }
 
-async fn answer(
-    front: Arc<Front>,
+async fn answer<A: Answers>(
+    front: Arc<A>,
     peer: Arc<Peer>,
     source: Option<SocketAddr>,
     request: Request<Incoming>,
-) -> Result<hyper::Response<super::response::ResponseBody>, Infallible> {
+) -> Result<Response<ResponseBody>, Infallible> {
     // On the heap, so that a connection whose watch is open or that is idle does not hold the space of a whole request.
     Ok(Box::pin(front.answer(&peer, source, request)).await)
 }

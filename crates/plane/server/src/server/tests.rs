@@ -43,7 +43,7 @@ async fn start() -> TestServer {
     start_with(None).await
 }
 
-async fn start_with(node: Option<Arc<dyn NodeAccess>>) -> TestServer {
+async fn start_with(node: Option<LocalNode>) -> TestServer {
     let directory = tempfile::tempdir().expect("a directory");
     let credentials = Credentials::open(directory.path(), &[], Timestamp::now()).expect("credentials");
     let store = Embedded::open(&directory.path().join("store"), Arc::new(SystemClock)).expect("a store");

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::websocket::Protocol;
 use crate::node_access::{ExitStatus, TerminalSize};
 
-const STDIN: u8 = 0;
+pub(super) const STDIN: u8 = 0;
 pub(super) const STDOUT: u8 = 1;
 pub(super) const STDERR: u8 = 2;
 pub(super) const ERROR: u8 = 3;
@@ -63,6 +63,32 @@ pub(super) fn ended(exit: &Result<ExitStatus, Status>) -> Bytes {
     frame(ERROR, status.to_string().as_bytes())
 }
 
+/// What says that input has ended, where the other side knows v5.
+pub(super) fn end_of_input() -> Bytes {
+    frame(CLOSE, &[STDIN])
+}
+
+/// A terminal's new size.
+pub(super) fn resized(size: TerminalSize) -> Bytes {
+    let size = json!({"Width": size.width, "Height": size.height});
+    frame(RESIZE, size.to_string().as_bytes())
+}
+
+/// How a command ended, from the data of the last frame on the error channel.
+pub(super) fn exit(data: &[u8]) -> Result<ExitStatus, Status> {
+    let value: Value = serde_json::from_slice(data).map_err(Status::internal)?;
+    if value["status"] == "Success" {
+        return Ok(ExitStatus(0));
+    }
+    let mut causes = value["details"]["causes"].as_array().into_iter().flatten();
+    let code = causes.find(|cause| cause["reason"] == "ExitCode");
+    let code = code.and_then(|cause| cause["message"].as_str()?.parse().ok());
+    match code {
+        Some(code) if value["reason"] == "NonZeroExitCode" => Ok(ExitStatus(code)),
+        _ => Err(serde_json::from_value(value).unwrap_or_else(Status::internal)),
+    }
+}
+
 fn resize(data: &[u8]) -> Option<TerminalSize> {
     let size: Value = serde_json::from_slice(data).ok()?;
     let side = |name: &str| u16::try_from(size[name].as_u64()?).ok();
@@ -106,6 +132,22 @@ mod tests {
                 "{frame:?}"
             );
         }
+    }
+
+    #[test]
+    fn what_one_side_says_the_other_understands() {
+        for code in [0, 1, 137] {
+            assert_eq!(exit(&ended(&Ok(ExitStatus(code)))[1..]), Ok(ExitStatus(code)));
+        }
+        let refused = exit(&ended(&Err(Status::bad_request("no")))[1..]).expect_err("a failure");
+        assert_eq!((refused.code, refused.message.as_str()), (400, "no"));
+        assert!(exit(b"x").is_err());
+        let size = TerminalSize {
+            width: 80,
+            height: 24,
+        };
+        assert_eq!(read(resized(size), Protocol::V5), Received::Resize(size));
+        assert_eq!(read(end_of_input(), Protocol::V5), Received::EndOfInput);
     }
 
     #[test]

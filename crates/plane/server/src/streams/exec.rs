@@ -41,9 +41,9 @@ use crate::{
 /// kubectl sends at most 32 KiB a frame; a larger one than this ends the session.
 const FRAME_BYTES_MAX: usize = 1024 * 1024;
 /// Output is read in pieces of this size at most.
-const OUTPUT_BYTES_MAX: usize = 32 * 1024;
+pub(super) const OUTPUT_BYTES_MAX: usize = 32 * 1024;
 /// Frames that wait for a slow client: with the piece size above at most 256 KiB a session.
-const QUEUE_FRAMES_MAX: usize = 8;
+pub(super) const QUEUE_FRAMES_MAX: usize = 8;
 
 type Socket = WebSocketStream<TokioIo<Upgraded>>;
 
@@ -105,16 +105,21 @@ pub(crate) async fn session(upgrade: OnUpgrade, protocol: Protocol, started: Res
         Ok(upgraded) => upgraded,
         Err(error) => return tracing::debug!(%error, "the client left before its session began"),
     };
-    let config = WebSocketConfig::default()
-        .max_frame_size(Some(FRAME_BYTES_MAX))
-        .max_message_size(Some(FRAME_BYTES_MAX))
-        .max_write_buffer_size(4 * OUTPUT_BYTES_MAX)
-        .write_buffer_size(0);
-    let socket = WebSocketStream::from_raw_socket(TokioIo::new(upgraded), Role::Server, Some(config)).await;
+    let socket =
+        WebSocketStream::from_raw_socket(TokioIo::new(upgraded), Role::Server, Some(socket_config())).await;
     match started {
         Ok(running) => carry(socket, protocol, running).await,
         Err(status) => refuse(socket, status).await,
     }
+}
+
+/// The limits of a session, whichever side of it we are.
+pub(crate) fn socket_config() -> WebSocketConfig {
+    WebSocketConfig::default()
+        .max_frame_size(Some(FRAME_BYTES_MAX))
+        .max_message_size(Some(FRAME_BYTES_MAX))
+        .max_write_buffer_size(4 * OUTPUT_BYTES_MAX)
+        .write_buffer_size(0)
 }
 
 async fn refuse(socket: Socket, status: Status) {

@@ -20,7 +20,7 @@ use crate::{
 /// `pkg/apis/core/validation/validation.go`, Kubernetes 1.36, refuses them.
 pub(crate) fn log_request(pod: &Value, query: &Query, now: Timestamp) -> Result<Option<LogRequest>, Status> {
     let facts = PodFacts::of(pod);
-    let options = Options::parse(facts.name, query, now)?;
+    let options = LogOptions::parse(facts.name, query, now)?;
     let container = facts.container(query.text("container"))?;
     if facts.node.is_empty() {
         return Ok(None);
@@ -51,14 +51,18 @@ pub(crate) fn log_answer(log: LogStream) -> Answer {
     Answer::stream("text/plain", pieces.boxed())
 }
 
-struct Options {
-    tail_lines: Option<u64>,
-    since: Option<Timestamp>,
-    limit_bytes: Option<u64>,
+/// Which lines.
+pub(crate) struct LogOptions {
+    pub(crate) tail_lines: Option<u64>,
+    pub(crate) since: Option<Timestamp>,
+    pub(crate) limit_bytes: Option<u64>,
 }
 
-impl Options {
-    fn parse(pod: &str, query: &Query, now: Timestamp) -> Result<Self, Status> {
+impl LogOptions {
+    /// # Errors
+    ///
+    /// 400 and 422, as upstream words them.
+    pub(crate) fn parse(pod: &str, query: &Query, now: Timestamp) -> Result<Self, Status> {
         let mut errors = Vec::new();
         let tail_lines = number(query, "tailLines")?;
         let limit_bytes = number(query, "limitBytes")?;

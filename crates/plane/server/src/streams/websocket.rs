@@ -23,7 +23,7 @@ impl Protocol {
     /// Best first.
     const ALL: [Protocol; 2] = [Protocol::V5, Protocol::V4];
 
-    fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Protocol::V4 => "v4.channel.k8s.io",
             Protocol::V5 => "v5.channel.k8s.io",

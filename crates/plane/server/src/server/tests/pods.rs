@@ -12,6 +12,7 @@ use tokio_tungstenite::{
 
 use super::*;
 use crate::{ExecRequest, ExecStreams, ExitStatus, LogRequest, LogStream, TerminalSize};
+use crate::{NodeAccess, NodeDoorConfig, NodeGate, NodeUser, ServingPair, open_node_door};
 
 /// Logs its container's name; a command answers its input backwards once that has ended, and exits with 7.
 struct Echo;
@@ -86,8 +87,80 @@ fn terminal() -> ExecStreams {
 
 const POD: &str = "/api/v1/namespaces/default/pods/p";
 
-async fn server_with_pod() -> TestServer {
-    let server = start_with(Some(Arc::new(Echo))).await;
+/// Where the pod's node is.
+#[derive(Debug, Clone, Copy)]
+enum Place {
+    Here,
+    /// An agent that serves it on a port of its own.
+    Elsewhere,
+}
+
+const PLACES: [Place; 2] = [Place::Here, Place::Elsewhere];
+
+/// Nobody but the API server has a right.
+struct Closed;
+
+impl NodeGate for Closed {
+    fn who<'a>(&'a self, token: &'a str) -> BoxFuture<'a, Result<Option<NodeUser>, Status>> {
+        let user = (token == "known").then(|| NodeUser {
+            name: "somebody".to_owned(),
+            groups: Vec::new(),
+        });
+        Box::pin(async { Ok(user) })
+    }
+
+    fn may<'a>(
+        &'a self,
+        _: &'a NodeUser,
+        _: &'static str,
+        _: &'static str,
+    ) -> BoxFuture<'a, Result<bool, Status>> {
+        Box::pin(async { Ok(false) })
+    }
+}
+
+/// Opens an agent's door and tells the server where it is.
+async fn open_door(server: &TestServer) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let address = listener.local_addr().expect("an address");
+    let pair = server.credentials.serving();
+    let (_, certificate) = tokio::sync::watch::channel(ServingPair {
+        certificate_pem: pair.certificate,
+        key_pem: pair.key,
+    });
+    let config = NodeDoorConfig {
+        node: Arc::new(Echo),
+        node_name: "n".to_owned(),
+        gate: Arc::new(Closed),
+        authority_pem: server.credentials.authority_pem().to_owned(),
+        certificate,
+        metrics: Registry::default(),
+    };
+    tokio::spawn(open_node_door(config, listener, std::future::pending()));
+    let node = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}});
+    let nodes = request("POST", "/api/v1/nodes", &[], node.to_string());
+    assert_eq!(server.send(ADMIN, nodes).await.code, 201);
+    let status = json!({"status": {"addresses": [{"type": "InternalIP", "address": "127.0.0.1"}],
+        "daemonEndpoints": {"kubeletEndpoint": {"Port": address.port()}}}});
+    let merge = [("content-type", "application/merge-patch+json")];
+    let patch = request("PATCH", "/api/v1/nodes/n/status", &merge, status.to_string());
+    assert_eq!(server.send(ADMIN, patch).await.code, 200);
+    address
+}
+
+async fn server_with_pod(place: Place) -> TestServer {
+    let local = LocalNode {
+        name: "n".to_owned(),
+        access: Arc::new(Echo),
+    };
+    let server = match place {
+        Place::Here => start_with(Some(local)).await,
+        Place::Elsewhere => {
+            let server = start_with(None).await;
+            open_door(&server).await;
+            server
+        }
+    };
     let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"},
         "spec": {"nodeName": "n", "containers": [{"name": "c", "image": "i"}]}});
     let created = server
@@ -102,64 +175,160 @@ async fn server_with_pod() -> TestServer {
 
 #[tokio::test]
 async fn logs_are_streamed_as_text() {
-    let server = server_with_pod().await;
-    let log = server
-        .get(ADMIN, &format!("{POD}/log?container=c&tailLines=3"))
-        .await;
-    assert_eq!((log.code, log.text()), (200, "c\nSome(3)\n"));
-    assert_eq!(log.headers["content-type"], "text/plain");
-    assert_eq!(
-        server.get(ADMIN, &format!("{POD}/log?container=x")).await.code,
-        400
-    );
-    assert_eq!(server.get(ADMIN, &format!("{POD}/attach")).await.code, 501);
-    server.stop().await;
+    for place in PLACES {
+        let server = server_with_pod(place).await;
+        let log = server
+            .get(ADMIN, &format!("{POD}/log?container=c&tailLines=3"))
+            .await;
+        assert_eq!((log.code, log.text()), (200, "c\nSome(3)\n"));
+        assert_eq!(log.headers["content-type"], "text/plain");
+        assert_eq!(
+            server.get(ADMIN, &format!("{POD}/log?container=x")).await.code,
+            400
+        );
+        assert_eq!(server.get(ADMIN, &format!("{POD}/attach")).await.code, 501);
+        server.stop().await;
+    }
 }
 
 #[tokio::test]
 async fn commands_run_over_a_websocket() {
-    let server = server_with_pod().await;
-    let path = format!("{POD}/exec?command=rev&stdin=true&stdout=true&container=c");
-    let spdy = [("connection", "Upgrade"), ("upgrade", "SPDY/3.1")];
-    let refused = server.send(ADMIN, request("POST", &path, &spdy, "")).await;
-    assert_eq!(refused.code, 400);
-    assert!(refused.text().contains("SPDY is not served"));
+    for place in PLACES {
+        let server = server_with_pod(place).await;
+        let path = format!("{POD}/exec?command=rev&stdin=true&stdout=true&container=c");
+        let spdy = [("connection", "Upgrade"), ("upgrade", "SPDY/3.1")];
+        let refused = server.send(ADMIN, request("POST", &path, &spdy, "")).await;
+        assert_eq!(refused.code, 400);
+        assert!(refused.text().contains("SPDY is not served"));
 
-    let (output, status) = converse(&server, &path, &[b"\x00abc", b"\x00def", b"\xff\x00"]).await;
-    assert_eq!(output, "fedcba");
-    assert_eq!(
-        (&status["reason"], &status["details"]["causes"][0]["message"]),
-        (&json!("NonZeroExitCode"), &json!("7"))
-    );
-    server.stop().await;
+        let (output, status) = converse(&server, &path, &[b"\x00abc", b"\x00def", b"\xff\x00"]).await;
+        assert_eq!(output, "fedcba");
+        assert_eq!(
+            (&status["reason"], &status["details"]["causes"][0]["message"]),
+            (&json!("NonZeroExitCode"), &json!("7"))
+        );
+        server.stop().await;
+    }
 }
 
 #[tokio::test]
 async fn a_command_that_never_started_says_why_in_its_session() {
-    let server = server_with_pod().await;
-    let path = format!("{POD}/exec?command=ended&stdout=true&container=c");
-    let (output, status) = converse(&server, &path, &[]).await;
-    assert_eq!(output, "");
-    assert_eq!(
-        (&status["status"], &status["message"]),
-        (&json!("Failure"), &json!("container \"c\" is not running"))
-    );
-    server.stop().await;
+    for place in PLACES {
+        let server = server_with_pod(place).await;
+        let path = format!("{POD}/exec?command=ended&stdout=true&container=c");
+        let (output, status) = converse(&server, &path, &[]).await;
+        assert_eq!(output, "");
+        assert_eq!(
+            (&status["status"], &status["message"]),
+            (&json!("Failure"), &json!("container \"c\" is not running"))
+        );
+        server.stop().await;
+    }
 }
 
 #[tokio::test]
 async fn a_terminal_hears_its_sizes_while_the_command_runs() {
-    let server = server_with_pod().await;
-    let path = format!("{POD}/exec?command=sizes&stdout=true&tty=true&container=c");
-    let sizes: [&[u8]; 2] = [
-        b"\x04{\"Width\":80,\"Height\":24}",
-        b"\x04{\"Width\":1,\"Height\":2}",
-    ];
-    let (output, status) = converse(&server, &path, &sizes).await;
+    for place in PLACES {
+        let server = server_with_pod(place).await;
+        let path = format!("{POD}/exec?command=sizes&stdout=true&tty=true&container=c");
+        let sizes: [&[u8]; 2] = [
+            b"\x04{\"Width\":80,\"Height\":24}",
+            b"\x04{\"Width\":1,\"Height\":2}",
+        ];
+        let (output, status) = converse(&server, &path, &sizes).await;
+        assert_eq!(
+            (output.as_str(), &status["status"]),
+            ("80x24 1x2 ", &json!("Success"))
+        );
+        server.stop().await;
+    }
+}
+
+#[tokio::test]
+async fn an_agent_lets_nobody_in_without_a_right() {
+    let server = server_with_pod(Place::Here).await;
+    let other = start().await;
+    let door = TestServer {
+        address: open_door(&server).await,
+        ..server
+    };
+    let path = "/containerLogs/default/p/c";
+    let bearer = |token| [("authorization", token)];
+    for (client, headers, path, code) in [
+        (None, &bearer("Bearer nobody")[..], path, 401),
+        (None, &[], path, 401),
+        (None, &bearer("Bearer known"), path, 403),
+        (Some(&Identity::Node("m".to_owned())), &[], path, 403),
+        (Some(&Identity::ApiServer), &[], path, 200),
+        (Some(&Identity::ApiServer), &[], "/healthz", 200),
+        (Some(&Identity::ApiServer), &[], "/metrics", 200),
+        (Some(&Identity::ApiServer), &[], "/pods", 404),
+    ] {
+        let answer = door.send(client, request("GET", path, headers, "")).await;
+        assert_eq!(
+            answer.code,
+            code,
+            "{client:?} {headers:?} {path}: {}",
+            answer.text()
+        );
+    }
+    // A certificate of another authority is nobody's.
+    let stranger = other.certificate(&Identity::ApiServer);
+    let mut sender = door.connect(Some(stranger)).await;
+    let refused = sender
+        .send_request(request("GET", path, &[], ""))
+        .await
+        .expect("an answer");
+    assert_eq!(refused.status().as_u16(), 401);
+}
+
+#[tokio::test]
+async fn a_node_that_cannot_be_reached_is_named() {
+    let server = start_with(None).await;
+    let address = open_door(&server).await;
+    let pod = |name: &str, node: &str| {
+        let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name},
+            "spec": {"nodeName": node, "containers": [{"name": "c", "image": "i"}]}});
+        request("POST", "/api/v1/namespaces/default/pods", &[], pod.to_string())
+    };
+    let nobody = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let closed = nobody.local_addr().expect("an address").port();
+    drop(nobody);
+    assert_eq!(server.send(ADMIN, pod("here", "n")).await.code, 201);
+    assert_eq!(server.send(ADMIN, pod("lost", "unknown")).await.code, 201);
     assert_eq!(
-        (output.as_str(), &status["status"]),
-        ("80x24 1x2 ", &json!("Success"))
+        server
+            .get(ADMIN, "/api/v1/namespaces/default/pods/here/log")
+            .await
+            .code,
+        200
     );
+    let lost = server
+        .get(ADMIN, "/api/v1/namespaces/default/pods/lost/log")
+        .await;
+    assert_eq!(
+        (lost.code, lost.json()["message"].as_str()),
+        (
+            400,
+            Some(r#"the pod is bound to node "unknown", which does not exist"#)
+        )
+    );
+    let status = json!({"status": {"daemonEndpoints": {"kubeletEndpoint": {"Port": closed}}}});
+    let merge = [("content-type", "application/merge-patch+json")];
+    let patch = request("PATCH", "/api/v1/nodes/n/status", &merge, status.to_string());
+    assert_eq!(server.send(ADMIN, patch).await.code, 200);
+    let silent = server
+        .get(ADMIN, "/api/v1/namespaces/default/pods/here/log")
+        .await;
+    assert_eq!(silent.code, 503);
+    assert!(
+        silent
+            .text()
+            .contains(&format!("node \\\"n\\\" (127.0.0.1:{closed}) does not answer")),
+        "{}",
+        silent.text()
+    );
+    assert_ne!(address.port(), closed);
     server.stop().await;
 }
 
