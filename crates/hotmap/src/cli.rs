@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
-use crate::following::FollowingArgs;
+use crate::node_flags::NodeArgs;
 
 /// Delivers a ConfigMap or Secret change to every process that uses it.
 ///
@@ -34,7 +34,11 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Run the API server, the store and the node in one process.
     Up(UpArgs),
-    /// Stop the pods that outlive `up`.
+    /// Run the API server, the store and the controllers; nodes join with `hotmap agent`.
+    Serve(ServeArgs),
+    /// Run a node alone, against any Kubernetes API.
+    Agent(AgentArgs),
+    /// Stop the pods that outlive `up` and `agent`.
     Down(DownArgs),
     /// Measure this machine, or a cluster with --kubeconfig.
     Bench(crate::bench::BenchArgs),
@@ -78,6 +82,21 @@ pub(crate) struct UpArgs {
     #[arg(long, requires = "command", conflicts_with_all = ["data_dir", "kubeconfig"])]
     pub(crate) temp: bool,
     #[command(flatten)]
+    pub(crate) api: ApiArgs,
+    #[command(flatten)]
+    pub(crate) node: NodeArgs,
+    /// Let the node reach the API at this address, as over a network; for tests and `bench faults`.
+    #[arg(long, hide = true, env = "HOTMAP_FAULT_NODE_API", value_name = "ADDR")]
+    pub(crate) fault_node_api: Option<std::net::SocketAddr>,
+    /// Command to run with --temp; its exit code is returned.
+    #[arg(last = true, value_name = "CMD", requires = "temp")]
+    pub(crate) command: Vec<String>,
+}
+
+/// Flags of whoever serves the API, as typed.
+#[derive(Debug, Args)]
+pub(crate) struct ApiArgs {
+    #[command(flatten)]
     pub(crate) data_dir: DataDirArg,
     /// Where the API listens, loopback by default; port 0 takes a free one.
     #[arg(
@@ -93,14 +112,6 @@ pub(crate) struct UpArgs {
     /// Where the admin kubeconfig is written, mode 0600 [default: DIR/admin.kubeconfig in the data directory]
     #[arg(long, env = "HOTMAP_KUBECONFIG", value_name = "FILE")]
     pub(crate) kubeconfig: Option<PathBuf>,
-    /// Name of this node [default: the host name]
-    #[arg(long, env = "HOTMAP_NODE_NAME", value_name = "NAME")]
-    pub(crate) node_name: Option<String>,
-    /// Run containers that ask to be privileged: every capability inside the pod's own user namespace.
-    #[arg(long, env = "HOTMAP_ALLOW_PRIVILEGED")]
-    pub(crate) allow_privileged: bool,
-    #[command(flatten)]
-    pub(crate) following: FollowingArgs,
     /// Append a line of JSON (audit.k8s.io/v1) for each request to this file, mode 0600; - is standard output.
     #[arg(long, env = "HOTMAP_AUDIT_LOG", value_name = "FILE|-")]
     pub(crate) audit_log: Option<PathBuf>,
@@ -114,15 +125,49 @@ pub(crate) struct UpArgs {
         requires = "audit_log"
     )]
     pub(crate) audit_level: AuditLevel,
-    /// Pretend that this is the running boot; for tests.
-    #[arg(long, hide = true, env = "HOTMAP_FAULT_BOOT_ID", value_name = "ID")]
-    pub(crate) fault_boot_id: Option<String>,
-    /// Let the node reach the API at this address, as over a network; for tests and `bench faults`.
-    #[arg(long, hide = true, env = "HOTMAP_FAULT_NODE_API", value_name = "ADDR")]
-    pub(crate) fault_node_api: Option<std::net::SocketAddr>,
-    /// Command to run with --temp; its exit code is returned.
-    #[arg(last = true, value_name = "CMD", requires = "temp")]
-    pub(crate) command: Vec<String>,
+}
+
+/// Flags of `serve`, as typed.
+#[derive(Debug, Args)]
+pub(crate) struct ServeArgs {
+    #[command(flatten)]
+    pub(crate) api: ApiArgs,
+    /// Where objects are kept.
+    #[arg(long, env = "HOTMAP_STORE", value_enum, default_value_t = StoreKind::Embedded)]
+    pub(crate) store: StoreKind,
+    /// Serve the API only: Deployments make no pods, nothing is collected.
+    #[arg(long, env = "HOTMAP_NO_CONTROLLERS")]
+    pub(crate) no_controllers: bool,
+}
+
+/// Where objects are kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum StoreKind {
+    /// In a file of the data directory.
+    Embedded,
+    /// In an etcd cluster.
+    Etcd,
+}
+
+/// Flags of `agent`, as typed.
+#[derive(Debug, Args)]
+pub(crate) struct AgentArgs {
+    #[command(flatten)]
+    pub(crate) data_dir: DataDirArg,
+    /// How the API is reached [default: as kubectl finds it: KUBECONFIG, ~/.kube/config, the pod's account]
+    #[arg(long, env = "HOTMAP_KUBECONFIG", value_name = "FILE")]
+    pub(crate) kubeconfig: Option<PathBuf>,
+    /// Which context of the kubeconfig [default: its current one]
+    #[arg(long, env = "HOTMAP_CONTEXT", value_name = "NAME")]
+    pub(crate) context: Option<String>,
+    #[command(flatten)]
+    pub(crate) node: NodeArgs,
+    /// The node's address in its status [default: the one that packets to the API leave from]
+    #[arg(long, env = "HOTMAP_NODE_IP", value_name = "ADDR")]
+    pub(crate) node_ip: Option<std::net::IpAddr>,
+    /// Where logs, commands and metrics are served to the API server [default: port 10250 of the node's address]
+    #[arg(long, env = "HOTMAP_LISTEN", value_name = "ADDR")]
+    pub(crate) listen: Option<std::net::SocketAddr>,
 }
 
 /// Flags of `down`, as typed.

@@ -1,11 +1,14 @@
 //! The one binary: flags and wiring. Every subcommand is a call into a crate of the library.
 
+mod agent;
 mod bench;
 mod cli;
 mod data_dir;
 mod down;
 mod following;
+mod node_flags;
 mod output;
+mod stop_signals;
 mod up;
 mod version;
 
@@ -48,6 +51,14 @@ fn main() -> ExitCode {
     match cli.command {
         Command::Up(args) => match up::UpConfig::try_from(args) {
             Ok(config) => finish(run(up::run(config))),
+            Err(error) => wrong_call(&error),
+        },
+        Command::Serve(args) => match up::UpConfig::of_serve(args) {
+            Ok(config) => finish(run(up::run(config))),
+            Err(error) => wrong_call(&error),
+        },
+        Command::Agent(args) => match agent::AgentCall::try_from(args) {
+            Ok(call) => finish(run(agent::run(call)).map(|()| ExitCode::SUCCESS)),
             Err(error) => wrong_call(&error),
         },
         Command::Down(args) => match down::DownConfig::try_from(args) {

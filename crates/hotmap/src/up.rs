@@ -17,13 +17,12 @@ use std::{
 use anyhow::{Context, anyhow, bail};
 use hotmap_client::Client;
 use hotmap_server::credentials::Identity;
-use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use config::Home;
 pub(crate) use config::UpConfig;
 use plane::Plane;
 
-use crate::{data_dir::DataDir, output::say};
+use crate::{data_dir::DataDir, output::say, stop_signals::StopSignals};
 
 /// Runs until a signal, or until the command of `--temp` has ended.
 pub(crate) async fn run(config: UpConfig) -> anyhow::Result<ExitCode> {
@@ -68,7 +67,7 @@ async fn stay_up(config: &UpConfig, data_dir: &DataDir, kubeconfig: &Path) -> an
     say(format_args!("  data        {}", data_dir.path().display()));
     match &config.node {
         Some(node) => say(format_args!("  node        {}", node.name)),
-        None => say("  node        none: pods stay Pending"),
+        None => say("  node        none here: pods stay Pending until `hotmap agent` brings one"),
     }
     say("");
     say(format_args!(
@@ -123,29 +122,6 @@ async fn run_beside(config: &UpConfig, data_dir: &DataDir, command: &[String]) -
     let stopped = plane.stop().await;
     let code = code?;
     stopped.map(|_| code)
-}
-
-/// Signals that ask for an end.
-struct StopSignals {
-    interrupt: Signal,
-    terminate: Signal,
-}
-
-impl StopSignals {
-    fn listen() -> std::io::Result<Self> {
-        Ok(Self {
-            interrupt: signal(SignalKind::interrupt())?,
-            terminate: signal(SignalKind::terminate())?,
-        })
-    }
-
-    /// The next one, as the exit code that a shell makes of it.
-    async fn next(&mut self) -> u8 {
-        tokio::select! {
-            _ = self.interrupt.recv() => 130,
-            _ = self.terminate.recv() => 143,
-        }
-    }
 }
 
 fn absolute(path: &Path) -> PathBuf {

@@ -5,13 +5,12 @@ use std::{
     path::PathBuf,
 };
 
-use hotmap_object::names;
 use hotmap_server::{AuditConfig, AuditTarget};
 
 use crate::{
-    cli::{AuditLevel, UpArgs},
+    cli::{ApiArgs, AuditLevel, ServeArgs, StoreKind, UpArgs},
     data_dir::{self, DataDirError},
-    following::FollowingArgs,
+    node_flags::{NodeCallError, NodeConfig},
 };
 
 /// An audit log takes half a gigabyte at most: the current file and four full ones.
@@ -26,6 +25,10 @@ pub(crate) struct UpConfig {
     pub(crate) tls_sans: Vec<String>,
     pub(crate) manifests: Vec<PathBuf>,
     pub(crate) node: Option<NodeConfig>,
+    /// Where the node finds the API instead of where it is: somebody stands in between. A fault, for tests.
+    pub(crate) node_api: Option<SocketAddr>,
+    /// Whether controllers run; without them nothing that one object asks for becomes another.
+    pub(crate) with_controllers: bool,
     pub(crate) audit: Option<AuditConfig>,
 }
 
@@ -41,23 +44,6 @@ pub(crate) enum Home {
     Temporary { command: Vec<String> },
 }
 
-#[derive(Debug)]
-pub(crate) struct NodeConfig {
-    pub(crate) name: String,
-    pub(crate) allow_privileged: bool,
-    pub(crate) following: FollowingArgs,
-    pub(crate) faults: Faults,
-}
-
-/// What is made to go wrong on purpose, so that a test sees what becomes of it. Nothing, unless a hidden flag asks.
-#[derive(Debug)]
-pub(crate) struct Faults {
-    /// The boot that the node takes for the running one.
-    pub(crate) boot_id: Option<String>,
-    /// Where the node finds the API instead of where it is: somebody stands in between.
-    pub(crate) node_api: Option<SocketAddr>,
-}
-
 /// A call that cannot be carried out as typed: exit code 2.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum UpCallError {
@@ -65,12 +51,12 @@ pub(crate) enum UpCallError {
     Listen { given: String, source: std::io::Error },
     #[error("--listen {given:?} names no address")]
     ListenUnknown { given: String },
-    #[error("--node-name {name:?} is not a node name: {}", .broken.join("; "))]
-    NodeName { name: String, broken: Vec<String> },
+    #[error(transparent)]
+    Node(#[from] NodeCallError),
     #[error(
-        "running pods needs root, for mounts, namespaces and the pod network; start with --no-node to have the API and the store without it, or run as root"
+        "--store etcd is not built yet: this release keeps objects in the embedded store of one machine; leave the flag away"
     )]
-    NeedsRoot,
+    EtcdStore,
     #[error("--filename {}: no such file or directory", .0.display())]
     NoManifest(PathBuf),
     #[error(transparent)]
@@ -78,45 +64,68 @@ pub(crate) enum UpCallError {
 }
 
 impl UpConfig {
+    /// `hotmap up`.
     pub(crate) fn try_from(args: UpArgs) -> Result<Self, UpCallError> {
         for path in &args.manifests {
             if !path.exists() {
                 return Err(UpCallError::NoManifest(path.clone()));
             }
         }
-        let audit = audit_config(&args);
         let node = if args.no_node || args.temp {
             None
         } else {
-            Some(node_config(&args)?)
+            let else_do = "start with --no-node to have the API and the store without it, or run as root";
+            Some(NodeConfig::try_from(args.node, else_do)?)
         };
-        let home = if args.temp {
-            Home::Temporary {
-                command: args.command,
-            }
+        let audit = audit_config(&args.api);
+        let (home, listen) = if args.temp {
+            let command = args.command;
+            (Home::Temporary { command }, SocketAddr::from(([127, 0, 0, 1], 0)))
         } else {
-            let data_dir = args.data_dir.data_dir.map_or_else(data_dir::default_path, Ok)?;
-            Home::Kept {
-                data_dir,
-                kubeconfig: args.kubeconfig,
-            }
-        };
-        let listen = match &home {
-            Home::Temporary { .. } => SocketAddr::from(([127, 0, 0, 1], 0)),
-            Home::Kept { .. } => listen_address(&args.listen)?,
+            kept(&args.api)?
         };
         Ok(Self {
             home,
             listen,
-            tls_sans: args.tls_san,
+            tls_sans: args.api.tls_san,
             manifests: args.manifests,
             node,
+            node_api: args.fault_node_api,
+            with_controllers: true,
             audit,
+        })
+    }
+
+    /// `hotmap serve`.
+    pub(crate) fn of_serve(args: ServeArgs) -> Result<Self, UpCallError> {
+        if args.store == StoreKind::Etcd {
+            return Err(UpCallError::EtcdStore);
+        }
+        let (home, listen) = kept(&args.api)?;
+        Ok(Self {
+            home,
+            listen,
+            audit: audit_config(&args.api),
+            tls_sans: args.api.tls_san,
+            manifests: Vec::new(),
+            node: None,
+            node_api: None,
+            with_controllers: !args.no_controllers,
         })
     }
 }
 
-fn audit_config(args: &UpArgs) -> Option<AuditConfig> {
+fn kept(args: &ApiArgs) -> Result<(Home, SocketAddr), UpCallError> {
+    let data_dir = args
+        .data_dir
+        .data_dir
+        .clone()
+        .map_or_else(data_dir::default_path, Ok)?;
+    let kubeconfig = args.kubeconfig.clone();
+    Ok((Home::Kept { data_dir, kubeconfig }, listen_address(&args.listen)?))
+}
+
+fn audit_config(args: &ApiArgs) -> Option<AuditConfig> {
     let path = args.audit_log.as_ref()?;
     let level = match args.audit_level {
         AuditLevel::None => return None,
@@ -132,31 +141,6 @@ fn audit_config(args: &UpArgs) -> Option<AuditConfig> {
         },
     };
     Some(AuditConfig { level, target })
-}
-
-fn node_config(args: &UpArgs) -> Result<NodeConfig, UpCallError> {
-    if !rustix::process::geteuid().is_root() {
-        return Err(UpCallError::NeedsRoot);
-    }
-    let name = args.node_name.clone().unwrap_or_else(host_name);
-    match names::dns_1123_subdomain(&name) {
-        broken if broken.is_empty() => Ok(NodeConfig {
-            name,
-            allow_privileged: args.allow_privileged,
-            following: args.following,
-            faults: Faults {
-                boot_id: args.fault_boot_id.clone(),
-                node_api: args.fault_node_api,
-            },
-        }),
-        broken => Err(UpCallError::NodeName { name, broken }),
-    }
-}
-
-/// The host's name in the alphabet of node names, as a kubelet takes it.
-fn host_name() -> String {
-    let uname = rustix::system::uname();
-    uname.nodename().to_string_lossy().trim().to_lowercase()
 }
 
 fn listen_address(given: &str) -> Result<SocketAddr, UpCallError> {

@@ -19,13 +19,8 @@ use tokio::{
     task::{JoinError, JoinHandle, JoinSet, spawn_blocking},
 };
 
-use super::{
-    config::{NodeConfig, UpConfig},
-    local_collections::LocalCollections,
-    node_access::LocalNode,
-    pods_door,
-};
-use crate::data_dir::DataDir;
+use super::{config::UpConfig, local_collections::LocalCollections, node_access::LocalNode, pods_door};
+use crate::{data_dir::DataDir, node_flags::NodeConfig};
 
 /// A running instance.
 pub(super) struct Plane {
@@ -112,9 +107,13 @@ impl Plane {
         let Ok(objects) = ready.await else {
             return Err(plane.failed().await);
         };
-        plane.start_controllers(LocalCollections(objects)).await?;
-        if let (Some(config), Some(prepared)) = (&config.node, prepared) {
-            plane.start_node(config, prepared, &node).await?;
+        if config.with_controllers {
+            plane.start_controllers(LocalCollections(objects)).await?;
+        }
+        if let (Some(node_config), Some(prepared)) = (&config.node, prepared) {
+            plane
+                .start_node(node_config, prepared, &node, data_dir, config.node_api)
+                .await?;
         }
         Ok(plane)
     }
@@ -133,18 +132,22 @@ impl Plane {
         config: &NodeConfig,
         prepared: PreparedAgent,
         node: &LocalNode,
+        data_dir: &DataDir,
+        reach_api_at: Option<SocketAddr>,
     ) -> anyhow::Result<()> {
         let mut client = self.client_config(Identity::Node(config.name.clone())).await?;
-        if let Some(api) = config.faults.node_api {
+        if let Some(api) = reach_api_at {
             (client.server.host, client.server.port) = (api.ip().to_string(), api.port());
             client.timeouts = Timeouts::default();
         }
         let client = Client::new(client)?;
-        let mut agent = prepared.start(client).await.context("the node does not start")?;
+        let agent = prepared.start(client).await.context("the node does not start")?;
         node.attach(agent.access());
         self.pods = Some(agent.access());
         let stopping = stopped(self.stop_clients.subscribe());
-        self.clients.spawn(async move { Ok(agent.run(stopping).await?) });
+        let (path, id) = (data_dir.path().to_owned(), data_dir.id().to_owned());
+        self.clients
+            .spawn(async move { crate::agent::run_to_its_end(agent, &path, &id, stopping).await });
         Ok(())
     }
 
@@ -220,11 +223,7 @@ impl Plane {
         if let Some(error) = broken {
             return Err(error);
         }
-        Ok(match self.pods.map(|pods| pods.running_pods()) {
-            None | Some(0) => "hotmap has stopped; no pods are running".to_owned(),
-            Some(1) => "hotmap has stopped; 1 pod goes on running: `hotmap down` stops it".to_owned(),
-            Some(pods) => format!("hotmap has stopped; {pods} pods go on running: `hotmap down` stops them"),
-        })
+        Ok(crate::agent::farewell(self.pods.as_ref()))
     }
 }
 
@@ -242,9 +241,10 @@ async fn prepare_node(
         data_dir: data_dir.path().to_owned(),
         instance_id: data_dir.id().to_owned(),
         internal_ip: reachable(address).ip(),
+        port: None,
         allow_privileged: config.allow_privileged,
         api_for_pods: None,
-        boot_id: config.faults.boot_id.as_deref().map(BootId::injected),
+        boot_id: config.boot_id.as_deref().map(BootId::injected),
         change_detection: config.following.change_detection,
         sync_frequency: config.following.sync_frequency,
         avoid_node_selector: config.following.fault_avoid_node_selector,

@@ -44,7 +44,7 @@ pub(crate) enum LeaseError {
 
 /// Another agent acts for the node of this name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("node name {node:?} is held by another agent ({holder}) for {} s more", .remaining.as_secs())]
+#[error("node name {node:?} is held by another agent ({holder}) for {} s more; stop that one or take another name", .remaining.as_secs())]
 pub struct HeldByAnother {
     /// The node.
     pub node: String,

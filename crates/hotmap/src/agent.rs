@@ -1,0 +1,154 @@
+//! `hotmap agent`: a node by itself, against any Kubernetes API.
+
+use std::{
+    net::{IpAddr, SocketAddr, ToSocketAddrs, UdpSocket},
+    path::{Path, PathBuf},
+    time::Instant,
+};
+
+use anyhow::Context;
+use hotmap_agent::{Access, Agent, AgentConfig, AgentError, Metrics};
+use hotmap_client::{Client, ClientConfig, Surroundings};
+use hotmap_runtime::BootId;
+use tokio::task::spawn_blocking;
+
+use crate::{
+    cli::AgentArgs,
+    data_dir::{self, DataDir, DataDirError},
+    node_flags::{NodeCallError, NodeConfig},
+    output::say,
+    stop_signals::StopSignals,
+};
+
+/// Flags that were checked.
+#[derive(Debug)]
+pub(crate) struct AgentCall {
+    data_dir: PathBuf,
+    kubeconfig: Option<PathBuf>,
+    context: Option<String>,
+    node: NodeConfig,
+    node_ip: Option<IpAddr>,
+}
+
+/// A call that cannot be carried out as typed: exit code 2.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum AgentCallError {
+    #[error(transparent)]
+    Node(#[from] NodeCallError),
+    #[error(transparent)]
+    DataDir(#[from] DataDirError),
+}
+
+impl AgentCall {
+    pub(crate) fn try_from(args: AgentArgs) -> Result<Self, AgentCallError> {
+        Ok(Self {
+            data_dir: args.data_dir.data_dir.map_or_else(data_dir::default_path, Ok)?,
+            kubeconfig: args.kubeconfig,
+            context: args.context,
+            node: NodeConfig::try_from(args.node, "run it as root")?,
+            node_ip: args.node_ip,
+        })
+    }
+}
+
+/// Runs until a signal, or until another agent has taken the node over.
+pub(crate) async fn run(call: AgentCall) -> anyhow::Result<()> {
+    let begun = Instant::now();
+    let mut signals = StopSignals::listen()?;
+    let data_dir = DataDir::create(&call.data_dir)?;
+    let found = spawn_blocking(move || {
+        ClientConfig::find(
+            call.kubeconfig.as_deref(),
+            call.context.as_deref(),
+            &Surroundings::of_process(),
+        )
+    });
+    let api = found.await??;
+    let node_ip = match call.node_ip {
+        Some(address) => address,
+        None => address_towards(&api.server.host, api.server.port)?,
+    };
+    let url = format!("https://{}:{}", api.server.host, api.server.port);
+    let client = Client::new(api)?;
+    let config = AgentConfig {
+        node_name: call.node.name.clone(),
+        data_dir: data_dir.path().to_owned(),
+        instance_id: data_dir.id().to_owned(),
+        internal_ip: node_ip,
+        port: None,
+        allow_privileged: call.node.allow_privileged,
+        api_for_pods: None,
+        boot_id: call.node.boot_id.as_deref().map(BootId::injected),
+        change_detection: call.node.following.change_detection,
+        sync_frequency: call.node.following.sync_frequency,
+        avoid_node_selector: call.node.following.fault_avoid_node_selector,
+        hold_watches: call.node.following.fault_hold_watches,
+        metrics: Metrics::default(),
+    };
+    let starting = async {
+        let prepared = Agent::prepare(config).await?;
+        prepared.start(client).await
+    };
+    let agent = tokio::select! {
+        started = starting => started.context("the node does not start")?,
+        _ = signals.next() => anyhow::bail!("stopped before it was ready: {url} has not taken the node yet"),
+    };
+    say(format_args!(
+        "hotmap {} is ready after {} ms",
+        crate::version::OWN,
+        begun.elapsed().as_millis()
+    ));
+    say(format_args!("  API         {url}"));
+    say(format_args!("  node        {} ({node_ip})", call.node.name));
+    say(format_args!("  data        {}", data_dir.path().display()));
+    let access = agent.access();
+    let stopped = async move {
+        signals.next().await;
+    };
+    run_to_its_end(agent, data_dir.path(), data_dir.id(), stopped).await?;
+    say(farewell(Some(&access)));
+    Ok(())
+}
+
+/// Runs a node until `stop`. Where another agent has taken its name, its pods are that agent's now: ours are ended, so that
+/// none runs twice.
+pub(crate) async fn run_to_its_end(
+    mut agent: Agent,
+    data_dir: &Path,
+    instance_id: &str,
+    stop: impl Future<Output = ()>,
+) -> anyhow::Result<()> {
+    let ended = agent.run(stop).await;
+    let Err(AgentError::Fenced(by)) = ended else {
+        return Ok(ended?);
+    };
+    drop(agent);
+    hotmap_agent::down(data_dir, instance_id)
+        .await
+        .with_context(|| format!("{by}; not all pods of this one could be ended"))?;
+    Err(AgentError::Fenced(by)).context("all pods of this node were ended: another agent acts for it now")
+}
+
+/// The last line for the user.
+pub(crate) fn farewell(pods: Option<&Access>) -> String {
+    match pods.map(Access::running_pods) {
+        None | Some(0) => "hotmap has stopped; no pods are running".to_owned(),
+        Some(1) => "hotmap has stopped; 1 pod goes on running: `hotmap down` stops it".to_owned(),
+        Some(pods) => format!("hotmap has stopped; {pods} pods go on running: `hotmap down` stops them"),
+    }
+}
+
+/// The address of ours that packets to the API leave from. Nothing is sent.
+fn address_towards(host: &str, port: u16) -> anyhow::Result<IpAddr> {
+    let unknown =
+        || format!("cannot tell which address of this machine faces {host}; name it with --node-ip");
+    let mut addresses = (host, port).to_socket_addrs().with_context(unknown)?;
+    let api = addresses.next().with_context(unknown)?;
+    let any: SocketAddr = match api {
+        SocketAddr::V4(_) => ([0, 0, 0, 0], 0).into(),
+        SocketAddr::V6(_) => ([0; 16], 0).into(),
+    };
+    let socket = UdpSocket::bind(any).with_context(unknown)?;
+    socket.connect(api).with_context(unknown)?;
+    Ok(socket.local_addr().with_context(unknown)?.ip())
+}
