@@ -1,6 +1,6 @@
 //! Faults of the node's own tmpfs, and what is foreign in a volume: the last good content stays, and the pod is told.
 
-use std::fs;
+use std::{fs, os::unix::fs::symlink};
 
 use rustix::mount::{MountFlags, mount_remount};
 use serde_json::{Value, json};
@@ -82,4 +82,27 @@ fn a_full_node_keeps_the_last_good_content_and_heals_by_itself() {
         "q",
         r#"FailedMount: MountVolume.SetUp failed for volume "v" : "foo" cannot be a file and the directory of "foo/bar""#,
     );
+
+    // Somebody on the host made a link of a volume's directory: nothing is written through it.
+    let mount = json!({"volumeMounts": [{"name": "v", "mountPath": "/v"}]});
+    let volume = of_config_map("later");
+    node.create([pod(
+        "r",
+        json!({"containers": [idle(mount)], "volumes": [volume]}),
+    )]);
+    node.event("r", r#"configmap "later" not found"#);
+    let outside = node.server.home().join("outside");
+    let directory = volumes.join(node.field("pod/r", ".metadata.uid"));
+    fs::create_dir_all(&outside).expect("a directory of ours");
+    fs::create_dir_all(&directory).expect("a directory of the pod");
+    symlink(&outside, directory.join("v")).expect("planted");
+    node.ok("create configmap later --from-literal=a=1");
+    node.event(
+        "r",
+        "cannot open the directory of the volume: Too many levels of symbolic links (os error 40)",
+    );
+    assert_eq!(fs::read_dir(&outside).expect("still there").count(), 0);
+    fs::remove_file(directory.join("v")).expect("weeded");
+    node.ready("r");
+    assert_eq!(node.sh("r", "cat /v/a"), "1");
 }

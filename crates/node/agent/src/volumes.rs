@@ -506,7 +506,12 @@ impl Shared {
         };
         let writer = match writer {
             Some(writer) => writer,
-            None => Arc::new(self.writer(key, desired).map_err(|error| failed(&error))?),
+            None => Arc::new(self.writer(key, desired).map_err(|error| {
+                // Among the reasons: somebody put a link where the directory was.
+                let failure = failed(&error);
+                let text = format!("cannot open the directory of the volume: {}", failure.text);
+                Failure { text, ..failure }
+            })?),
         };
         let failed_write = |error: hotmap_volume::WriteError| Failure {
             is_published: error.is_published(),

@@ -24,9 +24,9 @@ use super::*;
 use crate::disk::{Change, Faults, Operation};
 
 /// Up to so many pending effects every subset is tried.
-const PENDING_ALL_SUBSETS: usize = 5;
+const PENDING_ALL_SUBSETS: usize = 4;
 /// Of more, beside the telling ones, so many drawn ones.
-const SUBSETS_DRAWN: u64 = 12;
+const SUBSETS_DRAWN: u64 = 6;
 
 type Id = usize;
 

@@ -1,7 +1,7 @@
 //! Takes the power away from a writer before each of its operations, with every choice of what the disk kept.
 
 use std::fs;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::{Path, PathBuf};
 
 use proptest::prelude::*;
@@ -22,8 +22,18 @@ fn scratch() -> tempfile::TempDir {
 }
 
 fn writer(volume: &Path, durability: Durability, disk: Option<&Arc<ModelDisk>>) -> AtomicWriter {
+    writer_that_removes(Removal::AtOnce, volume, durability, disk)
+}
+
+fn writer_that_removes(
+    removal: Removal,
+    volume: &Path,
+    durability: Durability,
+    disk: Option<&Arc<ModelDisk>>,
+) -> AtomicWriter {
     let options = Options {
         durability,
+        removal,
         ..Options::default()
     };
     let writer = AtomicWriter::new(Directory::open(volume).unwrap(), options);
@@ -33,20 +43,41 @@ fn writer(volume: &Path, durability: Durability, disk: Option<&Arc<ModelDisk>>) 
     }
 }
 
-/// True when the write returned; false when the process died before its `die_at`th operation.
-fn write(volume: &Path, durability: Durability, disk: &Arc<ModelDisk>, text: &str, die_at: usize) -> bool {
+/// How far a writer came.
+struct Run {
+    /// The write returned, and with it its promise.
+    returned: bool,
+    /// The process died, in the write or in the sweep behind it.
+    died: bool,
+}
+
+/// A write and its sweep by a process that dies before its `die_at`th operation, if that is not 0.
+fn run(
+    volume: &Path,
+    (durability, removal): (Durability, Removal),
+    disk: &Arc<ModelDisk>,
+    text: &str,
+    die_at: usize,
+) -> Run {
     disk.die_at(die_at);
-    let writer = writer(volume, durability, Some(disk));
-    let result = catch_unwind(AssertUnwindSafe(|| writer.write(&payload(text))));
-    disk.die_at(0);
-    if let Ok(result) = &result {
-        let written = result.as_ref().unwrap();
+    let writer = writer_that_removes(removal, volume, durability, Some(disk));
+    let mut returned = false;
+    let ended = catch_unwind(AssertUnwindSafe(|| {
+        let written = writer.write(&payload(text)).unwrap();
+        returned = true;
         assert!(
             written.leftovers.is_empty() && written.shadowed.is_empty(),
             "{written:?}"
         );
-    }
-    result.is_ok()
+        assert!(writer.sweep().is_empty());
+    }));
+    disk.die_at(0);
+    let died = match ended {
+        Ok(()) => false,
+        Err(panic) if panic.downcast_ref::<&str>() == Some(&"died") => true,
+        Err(panic) => resume_unwind(panic),
+    };
+    Run { returned, died }
 }
 
 fn check_whole(volume: &Path, text: &str) {
@@ -63,9 +94,9 @@ fn check_whole(volume: &Path, text: &str) {
 }
 
 /// Calls `check` with the directory after every power loss during (and after) a write of `new` over `old`, and
-/// whether the write had returned. Returns how many there were.
+/// whether the write had returned; up to the end of the sweep behind it. Returns how many there were.
 fn for_each_power_loss(
-    durability: Durability,
+    (durability, removal): (Durability, Removal),
     (old, new): (Option<&str>, &str),
     fates: impl Fn(&ModelDisk) -> Vec<Vec<Fate>>,
     mut check: impl FnMut(&Path, bool, &str),
@@ -77,9 +108,9 @@ fn for_each_power_loss(
         fs::create_dir(&volume).unwrap();
         let disk = Arc::new(ModelDisk::of(&volume));
         if let Some(old) = old {
-            assert!(write(&volume, durability, &disk, old, 0));
+            assert!(run(&volume, (durability, removal), &disk, old, 0).returned);
         }
-        let returned = write(&volume, durability, &disk, new, operation);
+        let Run { returned, died } = run(&volume, (durability, removal), &disk, new, operation);
         for (number, fate) in fates(&disk).into_iter().enumerate() {
             let rebooted = scratch.path().join(number.to_string());
             fs::create_dir(&rebooted).unwrap();
@@ -87,12 +118,14 @@ fn for_each_power_loss(
             check(&rebooted, returned, &format!("operation {operation}, {fate:?}"));
             losses += 1;
         }
-        if returned {
+        if !died {
             break;
         }
     }
     losses
 }
+
+const REMOVALS: [Removal; 2] = [Removal::AtOnce, Removal::Deferred];
 
 const UPDATES: [(Option<&str>, &str); 4] = [
     (None, "a=new d/e=new"),
@@ -103,9 +136,12 @@ const UPDATES: [(Option<&str>, &str); 4] = [
 
 #[test]
 fn a_power_loss_anywhere_leaves_the_old_or_the_new_payload_and_the_next_write_heals() {
-    for (old, new) in UPDATES {
+    for (removal, (old, new)) in REMOVALS
+        .into_iter()
+        .flat_map(|removal| UPDATES.map(|update| (removal, update)))
+    {
         let losses = for_each_power_loss(
-            Durability::PowerLoss,
+            (Durability::PowerLoss, removal),
             (old, new),
             ModelDisk::fates,
             |volume, returned, when| {
@@ -132,16 +168,24 @@ fn a_process_that_dies_anywhere_leaves_the_old_or_the_new_payload_with_either_du
             .collect()
     };
     for durability in [Durability::Process, Durability::PowerLoss] {
-        for (old, new) in UPDATES {
-            for_each_power_loss(durability, (old, new), all_kept, |volume, returned, when| {
-                let seen = visible(volume);
-                assert!(
-                    seen.as_deref() == Some(new) || (!returned && seen.as_deref() == old),
-                    "{seen:?} after {when}"
-                );
-                writer(volume, durability, None).write(&payload(new)).unwrap();
-                check_whole(volume, new);
-            });
+        for (removal, (old, new)) in REMOVALS
+            .into_iter()
+            .flat_map(|removal| UPDATES.map(|update| (removal, update)))
+        {
+            for_each_power_loss(
+                (durability, removal),
+                (old, new),
+                all_kept,
+                |volume, returned, when| {
+                    let seen = visible(volume);
+                    assert!(
+                        seen.as_deref() == Some(new) || (!returned && seen.as_deref() == old),
+                        "{seen:?} after {when}"
+                    );
+                    writer(volume, durability, None).write(&payload(new)).unwrap();
+                    check_whole(volume, new);
+                },
+            );
         }
     }
 }
@@ -152,7 +196,7 @@ fn the_model_tears_what_was_not_synced_and_the_next_write_heals_that_too() {
     let mut torn = 0;
     let (old, new) = UPDATES[1];
     for_each_power_loss(
-        Durability::Process,
+        (Durability::Process, Removal::AtOnce),
         (old, new),
         ModelDisk::fates,
         |volume, _, _| {
@@ -195,12 +239,17 @@ const CONTENTS: [&str; 6] = [
 ];
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(200.min(ProptestConfig::default().cases)) })]
+    // Each case is a dozen writes and reboots.
+    #![proptest_config(ProptestConfig {
+        failure_persistence: None,
+        ..ProptestConfig::with_cases(ProptestConfig::default().cases / 4)
+    })]
+
 
     /// Writers of both durabilities come and go over one directory.
     #[test]
     fn sequences_of_writes_crashes_and_power_losses_stay_whole(
-        sequence in prop::collection::vec((0..CONTENTS.len(), any::<bool>(), ends()), 1..12)
+        sequence in prop::collection::vec((0..CONTENTS.len(), any::<bool>(), any::<bool>(), ends()), 1..12)
     ) {
         let scratch = scratch();
         let new_directory = |number: usize| -> PathBuf {
@@ -214,20 +263,21 @@ proptest! {
         let mut seen: Option<&str> = None;
         let mut durable: Option<Vec<Option<&str>>> = Some(vec![None]);
         let last = sequence.len() + 1;
-        for (number, (content, is_power_proof, end)) in sequence.into_iter().enumerate() {
+        for (number, (content, is_power_proof, is_deferred, end)) in sequence.into_iter().enumerate() {
             let text = CONTENTS[content];
             let durability = if is_power_proof { Durability::PowerLoss } else { Durability::Process };
             let die_at = match end {
                 End::Returns => 0,
                 End::Dies(operation) | End::LosesPower(operation, _) => operation,
             };
-            let returned = write(&volume, durability, &disk, text, die_at);
+            let removal = REMOVALS[usize::from(is_deferred)];
+            let Run { returned, died } = run(&volume, (durability, removal), &disk, text, die_at);
             let shown = visible(&volume);
             prop_assert!(shown.as_deref() == Some(text) || (!returned && shown.as_deref() == seen), "{shown:?}");
             if shown.as_deref() == Some(text) {
                 seen = Some(text);
             }
-            if returned {
+            if !died {
                 check_whole(&volume, text);
             }
             durable = match durable {
@@ -249,13 +299,14 @@ proptest! {
                 if shown.is_some() && seen.is_none() {
                     // Torn by a writer that does not sync: the next one mends it.
                     prop_assert!(durable.is_none());
-                    prop_assert!(write(&volume, Durability::PowerLoss, &disk, text, 0));
+                    let mended = run(&volume, (Durability::PowerLoss, Removal::AtOnce), &disk, text, 0);
+                    prop_assert!(mended.returned);
                     seen = Some(text);
                 }
                 durable = Some(vec![seen]);
             }
         }
-        write(&volume, Durability::PowerLoss, &disk, "a=last", 0);
+        run(&volume, (Durability::PowerLoss, Removal::AtOnce), &disk, "a=last", 0);
         check_whole(&volume, "a=last");
         let rebooted = new_directory(last);
         disk.after_power_loss(&disk.drawn_fates(0), &rebooted);
