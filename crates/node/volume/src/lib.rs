@@ -1,5 +1,8 @@
 #![doc = include_str!("../README.md")]
 
+#[cfg(not(target_os = "linux"))]
+compile_error!("hotmap-volume needs openat2, which only Linux has");
+
 mod atomic_writer;
 mod directory;
 mod disk;
