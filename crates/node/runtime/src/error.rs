@@ -171,6 +171,23 @@ pub enum SwapError {
     Shim(#[source] io::Error),
 }
 
+/// Why nobody knows whether a container would start with another environment.
+#[derive(Debug, thiserror::Error)]
+pub enum CompareError {
+    /// No such container, or it has ended.
+    #[error("the container is not running")]
+    NotRunning,
+    /// The pod was started by a release that could not do this.
+    #[error("the pod's shim is of an earlier release and cannot do this: it takes a new sandbox")]
+    OldShim,
+    /// The shim refused.
+    #[error("{0}")]
+    Failed(String),
+    /// The shim does not answer.
+    #[error("the pod's shim does not answer")]
+    Shim(#[source] io::Error),
+}
+
 /// Why a command did not run in a container.
 #[derive(Debug, thiserror::Error)]
 pub enum ExecError {

@@ -32,7 +32,9 @@ mod status;
 mod sys;
 
 pub use config::{BootId, ConfigError, IdRange, InstanceId, RuntimeConfig};
-pub use error::{ContainerError, ExecError, OpenError, PurgeError, SandboxError, StartError, SwapError};
+pub use error::{
+    CompareError, ContainerError, ExecError, OpenError, PurgeError, SandboxError, StartError, SwapError,
+};
 pub use events::{ContainerExited, Event, Events};
 pub use exec::{ExecConfig, ExecReader, ExecSession, ExecSyncOutput, ExecWriter, TerminalSize};
 pub use host_images::{HostImage, HostImages, HostImagesError};

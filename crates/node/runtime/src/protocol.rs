@@ -10,6 +10,7 @@
 //! | `stop` | – | `done`, once the process has ended |
 //! | `remove` | – | `done` |
 //! | `swap_mount` | what is to be shown, as one `O_PATH` descriptor | `swapped` |
+//! | `compare_env` | – | `env_differs`: names, never values |
 //! | `exec` | stdin, stdout, stderr as far as asked for | `exec_started` (with a terminal: its master), then `exec_ended` |
 //! | `watch` | – | `state` at once and after every change |
 //! | `stop_sandbox` | – | `done`, once every process has ended |
@@ -87,6 +88,12 @@ pub(crate) enum Call {
     Exec(ExecCall),
     /// Since the second release; a shim of the first one refuses it as `unsupported`.
     SwapMount(SwapCall),
+    /// Since the second release: what a start of the container with this environment would have otherwise.
+    CompareEnv {
+        name: String,
+        attempt: u32,
+        env: Vec<(String, String)>,
+    },
     Watch,
     StopSandbox,
     Shutdown,
@@ -136,6 +143,7 @@ pub(crate) enum Reply {
     ExecStarted,
     ExecEnded { exit_code: i32 },
     Swapped(SwapOutcome),
+    EnvDiffers { names: Vec<String> },
     Refused { refusal: Refusal },
 }
 

@@ -1,6 +1,7 @@
 //! The agent's side: sandboxes and containers as async calls.
 
 mod cleanup;
+mod compare;
 mod connection;
 mod exec;
 mod instance;

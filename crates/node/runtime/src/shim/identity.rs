@@ -1,5 +1,6 @@
 //! The last steps of a new process: it becomes somebody inside the pod, and then another program.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{CString, OsStr};
 use std::fs;
 use std::io::{self, Read};
@@ -33,21 +34,26 @@ pub(crate) struct Identity {
     pub(crate) no_new_privileges: bool,
     pub(crate) env: Vec<(String, String)>,
     pub(crate) cwd: PathBuf,
+    tty: bool,
+}
+
+/// What every container has unless somebody says otherwise.
+fn with_defaults(mut env: Vec<(String, String)>, hostname: &str, tty: bool) -> Vec<(String, String)> {
+    let mut default = |name: &str, value: &str| {
+        if !env.iter().any(|(known, _)| known == name) {
+            env.push((name.to_owned(), value.to_owned()));
+        }
+    };
+    default("PATH", DEFAULT_PATH);
+    default("HOSTNAME", hostname);
+    if tty {
+        default("TERM", "xterm");
+    }
+    env
 }
 
 impl Identity {
     pub(crate) fn of(config: &ContainerConfig, hostname: &str) -> Self {
-        let mut env = config.env.clone();
-        let mut default = |name: &str, value: &str| {
-            if !env.iter().any(|(known, _)| known == name) {
-                env.push((name.to_owned(), value.to_owned()));
-            }
-        };
-        default("PATH", DEFAULT_PATH);
-        default("HOSTNAME", hostname);
-        if config.tty {
-            default("TERM", "xterm");
-        }
         let capabilities = if config.privileged {
             Capabilities::ALL
         } else {
@@ -57,9 +63,21 @@ impl Identity {
             user: config.user.clone(),
             capabilities,
             no_new_privileges: config.no_new_privileges && !config.privileged,
-            env,
+            env: with_defaults(config.env.clone(), hostname, config.tty),
             cwd: config.cwd.clone(),
+            tty: config.tty,
         }
+    }
+
+    /// The names of variables that would be others, or not be there, with this environment.
+    pub(crate) fn differs_in(&self, env: Vec<(String, String)>, hostname: &str) -> Vec<String> {
+        let wanted = BTreeMap::from_iter(with_defaults(env, hostname, self.tty));
+        let held = BTreeMap::from_iter(self.env.iter().cloned());
+        let names: BTreeSet<&String> = wanted.keys().chain(held.keys()).collect();
+        let differs = names
+            .into_iter()
+            .filter(|name| wanted.get(*name) != held.get(*name));
+        differs.cloned().collect()
     }
 
     /// Becomes this identity in the pod's user namespace and runs the program; comes back only with the reason why not. The

@@ -1,5 +1,7 @@
 //! The shim's loop: requests, output, ends and deadlines of one pod.
 
+mod changes;
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
@@ -17,13 +19,10 @@ use super::cri_log::{LogFile, Stream, timestamp};
 use super::disconnect;
 use super::identity::Identity;
 use super::launch::{self, Command, Outputs, Place};
-use super::mount_swap::{self, Process};
 use super::namespaces::Namespaces;
 use super::rootfs::{Setup, what};
 use crate::cgroup;
-use crate::protocol::{
-    self, Call, ExecCall, Refusal, Reply, Request, STATE_FILE, SwapCall, SwapOutcome, VERSION,
-};
+use crate::protocol::{self, Call, ExecCall, Refusal, Reply, Request, STATE_FILE, VERSION};
 use crate::spec::ContainerConfig;
 use crate::status::{ContainerState, ContainerStatus, Exit, PodState, SandboxRecord};
 use crate::sys;
@@ -259,6 +258,9 @@ impl Pod {
             Call::SwapMount(call) => self
                 .swap_mount(&call, fds)
                 .map(|outcome| Some(Reply::Swapped(outcome))),
+            Call::CompareEnv { name, attempt, env } => self
+                .compare_env(&name, attempt, env)
+                .map(|names| Some(Reply::EnvDiffers { names })),
             Call::Watch => {
                 self.set_mode(id, Mode::Watching { behind: true });
                 Ok(None)
@@ -424,39 +426,6 @@ impl Pod {
                 let _ = sys::signal_process(&running.pidfd, libc::SIGKILL);
             }
         }
-    }
-
-    fn remove(&mut self, name: &str, attempt: u32) -> Result<(), Refusal> {
-        let found =
-            |container: &Container| container.status.name == name && container.status.attempt == attempt;
-        let Some(index) = self.containers.iter().position(found) else {
-            return Ok(());
-        };
-        if self.containers[index].running.is_some() {
-            return Err(Refusal::Running);
-        }
-        self.containers.remove(index);
-        self.changed();
-        Ok(())
-    }
-
-    fn swap_mount(&mut self, call: &SwapCall, fds: Vec<OwnedFd>) -> Result<SwapOutcome, Refusal> {
-        let source = fds.into_iter().next().ok_or_else(|| Refusal::Invalid {
-            message: "no descriptor says what is to be shown".to_owned(),
-        })?;
-        let running = self
-            .containers
-            .iter_mut()
-            .filter(|container| {
-                container.status.name == call.name && container.status.attempt == call.attempt
-            })
-            .find_map(|container| container.running.as_mut())
-            .ok_or(Refusal::NotRunning)?;
-        let process = Process {
-            pid: running.pid,
-            pidfd: &running.pidfd,
-        };
-        mount_swap::swap(&self.namespaces, &process, &mut running.mounts, call, &source)
     }
 
     fn exec(&mut self, id: u64, call: ExecCall, fds: Vec<OwnedFd>) -> io::Result<()> {

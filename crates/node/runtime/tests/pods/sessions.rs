@@ -227,3 +227,38 @@ async fn a_terminal_has_a_size_that_can_change() {
         (0, vec!["/dev/pts/0".to_owned(), "to-err".to_owned()])
     );
 }
+
+#[tokio::test]
+async fn a_container_knows_what_it_was_started_with() {
+    let Some(fixture) = Fixture::new() else { return };
+    let runtime = fixture.open().await;
+    fixture.pod(&runtime).await;
+    let env = |pairs: &[(&str, &str)]| -> Vec<(String, String)> {
+        let owned = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
+        pairs.iter().map(owned).collect()
+    };
+    let mut config = fixture.script("web", "sleep 1000");
+    config.env = env(&[("A", "1"), ("PASSWORD", "hunter2"), ("HOSTNAME", "mine")]);
+    runtime
+        .start_container(POD, config.clone())
+        .await
+        .expect("started");
+    let again = fixture.open().await;
+    for (env, differs) in [
+        (config.env.clone(), &[][..]),
+        (
+            env(&[("HOSTNAME", "mine"), ("PASSWORD", "hunter2"), ("A", "1")]),
+            &[],
+        ),
+        (
+            env(&[("HOSTNAME", "mine"), ("PASSWORD", "hunter3"), ("B", "1")]),
+            &["A", "B", "PASSWORD"],
+        ),
+        (env(&[("A", "1"), ("PASSWORD", "hunter2")]), &["HOSTNAME"]),
+    ] {
+        let found = again.environment_differs(POD, "web", 0, env).await.expect("told");
+        assert_eq!(found, differs);
+    }
+    let other = again.environment_differs(POD, "web", 1, Vec::new()).await;
+    assert!(matches!(other, Err(hotmap_runtime::CompareError::NotRunning)));
+}
