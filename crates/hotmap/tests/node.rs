@@ -59,6 +59,8 @@ mod nginx;
 mod probes;
 #[path = "node/real_shapes.rs"]
 mod real_shapes;
+#[path = "node/restart_env.rs"]
+mod restart_env;
 #[path = "node/rolling.rs"]
 mod rolling;
 #[path = "node/security.rs"]

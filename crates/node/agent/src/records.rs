@@ -40,6 +40,8 @@ pub(crate) struct ContainerRecord {
     pub(crate) started_up: bool,
     /// Readiness, as the probe or the mere running says.
     pub(crate) ready: bool,
+    /// We end it to start it anew: that counts as no crash.
+    pub(crate) is_replaced: bool,
     pub(crate) back_off: BackOff,
     /// The next start is due then.
     pub(crate) not_before: Option<Timestamp>,
@@ -168,6 +170,7 @@ impl ContainerRecord {
         self.held_until = None;
         self.in_sandbox = true;
         self.is_starting = false;
+        self.is_replaced = false;
         self.started_up = false;
         self.hook_failure = None;
         self.ready = false;
@@ -193,8 +196,11 @@ impl ContainerRecord {
 
     /// Notes that the newest attempt ended.
     pub(crate) fn exited(&mut self, ended: Ended) {
-        let wait = self.back_off.after_exit(ended.ran());
-        self.not_before = Some(ended.finished_at + wait);
+        self.not_before = if std::mem::take(&mut self.is_replaced) {
+            None
+        } else {
+            Some(ended.finished_at + self.back_off.after_exit(ended.ran()))
+        };
         self.is_starting = false;
         self.ready = false;
         self.state = RunState::Ended(ended);
@@ -492,5 +498,29 @@ mod tests {
             })
             .collect();
         assert_eq!(waits, [0, 10, 20, 40]);
+    }
+
+    #[test]
+    fn what_we_end_to_start_it_anew_does_not_back_off() {
+        let mut record = ContainerRecord::default();
+        let finished_at = Timestamp::from_second(1_800_000_000).expect("in range");
+        let ended = |attempt| Ended {
+            attempt,
+            exit_code: 137,
+            signal: Some(9),
+            reason: "Error",
+            message: String::new(),
+            started_at: finished_at,
+            finished_at,
+        };
+        for attempt in 0..3 {
+            record.started(attempt, finished_at);
+            record.is_replaced = true;
+            record.exited(ended(attempt));
+            assert_eq!(record.not_before, None);
+        }
+        record.started(3, finished_at);
+        record.exited(ended(3));
+        assert_eq!(record.not_before, Some(finished_at), "its first crash");
     }
 }

@@ -63,6 +63,16 @@ pub(crate) fn of_pod(pod: &Pod) -> BTreeSet<ObjectRef> {
     found.refs
 }
 
+/// What the environment of one container reads.
+pub(crate) fn of_environment(namespace: &str, container: &Container) -> BTreeSet<ObjectRef> {
+    let mut found = Found {
+        namespace,
+        refs: BTreeSet::new(),
+    };
+    found.add_environment(container);
+    found.refs
+}
+
 /// What one volume reads.
 pub(crate) fn of_volume(namespace: &str, volume: &Volume) -> BTreeSet<ObjectRef> {
     let mut found = Found {

@@ -3,6 +3,7 @@
 //! Whatever happens (an edit, an exit, a probe, a volume) only wakes the worker. What it does follows from what it then sees.
 
 mod end;
+mod env;
 mod hooks;
 mod live;
 mod mounts;
@@ -41,6 +42,7 @@ use crate::{
     volumes::{Placement, VolumeManager},
 };
 pub(crate) use end::{remove_logs, remove_volumes};
+use env::EnvRestarts;
 use hooks::PostStarts;
 use live::Live;
 use publish::Published;
@@ -109,6 +111,7 @@ pub(crate) struct Worker {
     stops: Stops,
     hooks: PostStarts,
     live: Live,
+    env: EnvRestarts,
     /// Nothing of it is left here, and the API was asked to delete it: only its word is waited for.
     is_taken_down: bool,
     retry_at: Option<Timestamp>,
@@ -142,6 +145,7 @@ impl Worker {
             stops: Stops::default(),
             hooks: PostStarts::default(),
             live: Live::default(),
+            env: EnvRestarts::default(),
             is_taken_down: false,
             retry_at: None,
             shared,
@@ -246,6 +250,7 @@ impl Worker {
         // Each step makes a new state, and the next one follows from that.
         let sandbox = if acted { self.look(&pod).0 } else { sandbox };
         self.follow_sub_paths(&pod);
+        self.restart_for_environment(&pod).await;
         self.report(&pod, sandbox.as_ref());
         if acted {
             self.nudge.wake();

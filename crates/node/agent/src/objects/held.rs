@@ -119,6 +119,11 @@ impl Held {
         })
     }
 
+    /// What tells it from every other revision of every object.
+    pub(crate) fn version(&self) -> String {
+        format!("{}@{}", self.uid, self.resource_version)
+    }
+
     /// When it came to this node.
     pub(crate) fn heard(&self) -> Heard {
         self.heard
