@@ -83,16 +83,6 @@ pub(crate) fn of_volume(namespace: &str, volume: &Volume) -> BTreeSet<ObjectRef>
     found.refs
 }
 
-/// What the variables of one container read.
-pub(crate) fn of_environment(namespace: &str, container: &Container) -> BTreeSet<ObjectRef> {
-    let mut found = Found {
-        namespace,
-        refs: BTreeSet::new(),
-    };
-    found.add_environment(container);
-    found.refs
-}
-
 struct Found<'a> {
     namespace: &'a str,
     refs: BTreeSet<ObjectRef>,
