@@ -231,6 +231,31 @@ impl Ledger {
         consumer.look_again(&self.objects, now);
     }
 
+    /// A sub-path that shall follow its volume shows older content.
+    pub(crate) fn sub_path_behind(
+        &mut self,
+        uid: &str,
+        container: &str,
+        volume: &str,
+        why: &str,
+        now: Timestamp,
+    ) {
+        let Some(pod) = self.pods.get_mut(uid) else { return };
+        let of_volume = pod.consumers.get(&Way::Volume(volume.to_owned()));
+        let refs = of_volume.map_or_else(BTreeSet::new, |consumer| consumer.refs.clone());
+        let consumer = pod.consumers.entry(Way::sub_path(container, volume)).or_default();
+        consumer.refs = refs;
+        consumer.failure = Some(why.to_owned());
+        consumer.look_again(&self.objects, now);
+    }
+
+    /// A sub-path that shall follow its volume does: it is where the volume is.
+    pub(crate) fn sub_path_follows(&mut self, uid: &str, container: &str, volume: &str) {
+        if let Some(pod) = self.pods.get_mut(uid) {
+            pod.consumers.remove(&Way::sub_path(container, volume));
+        }
+    }
+
     /// A container has ended: it uses nothing.
     pub(crate) fn stopped(&mut self, uid: &str, container: &str) {
         if let Some(pod) = self.pods.get_mut(uid) {
@@ -291,6 +316,11 @@ impl Ledger {
 pub(crate) struct NoVolume;
 
 impl Way {
+    fn sub_path(container: &str, volume: &str) -> Self {
+        let (container, volume) = (container.to_owned(), volume.to_owned());
+        Self::SubPath { container, volume }
+    }
+
     fn container(&self) -> Option<&str> {
         match self {
             Self::Volume(_) => None,

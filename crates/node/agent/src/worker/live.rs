@@ -104,7 +104,29 @@ impl Worker {
                 .recorder
                 .warning(Subject::container(pod, &mount.container), reason, message);
         }
-        self.live.told = standings;
+        if self.live.told != standings {
+            self.note_standings(&standings);
+            self.live.told = standings;
+        }
+    }
+
+    /// For the node's report: one row for each container and volume.
+    fn note_standings(&self, standings: &BTreeMap<LiveMount, Standing>) {
+        let mut behind: BTreeMap<(&str, &str), Option<&str>> = BTreeMap::new();
+        for (mount, standing) in standings {
+            let why = match standing {
+                Standing::New | Standing::Follows => None,
+                Standing::Behind(why) | Standing::Unavailable(why) => Some(why.as_str()),
+            };
+            let row = behind.entry((&mount.container, &mount.volume)).or_default();
+            *row = row.or(why);
+        }
+        for ((container, volume), why) in behind {
+            self.shared.reports.note(|ledger, now| match why {
+                Some(why) => ledger.sub_path_behind(&self.uid, container, volume, why, now),
+                None => ledger.sub_path_follows(&self.uid, container, volume),
+            });
+        }
     }
 
     /// What the pod's status says of them.

@@ -168,6 +168,19 @@ fn variables_are_behind_until_their_container_starts_again() {
 }
 
 #[test]
+fn a_live_sub_path_is_behind_only_while_something_stands_in_its_way() {
+    let mut ledger = two_pods();
+    ledger.gone("b");
+    ledger.hear(1, 1, 1);
+    ledger.project("a", (1, 1), "..1", 1);
+    ledger.sub_path_behind("a", "c", "cfg", "it needs Linux 6.5", at(2));
+    assert_eq!(ledger.rows(), ["web-a cfg c projected - 02: it needs Linux 6.5"]);
+    ledger.sub_path_follows("a", "c", "cfg");
+    assert_eq!(ledger.rows(), [""; 0]);
+    ledger.sub_path_behind("none", "c", "cfg", "", at(3));
+}
+
+#[test]
 fn an_object_that_is_gone_leaves_its_users_behind() {
     let mut ledger = two_pods();
     ledger.hear(1, 1, 1);
