@@ -26,7 +26,7 @@ const PUBLISH_BYTES: usize = 1024;
 const TMPFS: &str = "/dev/shm";
 const TMPFS_MAGIC: i64 = 0x0102_1994;
 
-/// The two floors.
+/// The floors.
 #[derive(Debug, Serialize)]
 pub(super) struct Floors {
     /// Write 4 KiB and `fdatasync`, in the file system of the store.
@@ -35,9 +35,12 @@ pub(super) struct Floors {
     pub(super) fdatasync_on_tmpfs: bool,
     /// Directory, file of 1 KiB, link, rename, on tmpfs; until a thread woken by inotify has read the file.
     pub(super) publish: Summary,
+    /// Clone, restrict, mount beneath, unmount the top: what a live subPath mount costs at least. Root only, Linux 6.5.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) mount_swap: Option<Summary>,
 }
 
-/// Measures both. Blocking: takes a few seconds on a slow disk.
+/// Measures them. Blocking: takes a few seconds on a slow disk.
 pub(super) fn measure(data_dir: &Path) -> anyhow::Result<Floors> {
     let fdatasync =
         fdatasync(data_dir).with_context(|| format!("cannot measure fdatasync in {}", data_dir.display()))?;
@@ -47,6 +50,10 @@ pub(super) fn measure(data_dir: &Path) -> anyhow::Result<Floors> {
         fdatasync: summary(fdatasync)?,
         fdatasync_on_tmpfs: is_tmpfs(data_dir)?,
         publish: summary(publish)?,
+        // A machine where that cannot be done has no such mounts either.
+        mount_swap: hotmap_runtime::bare_mount_swaps(PUBLISH_ROUNDS)
+            .ok()
+            .and_then(Summary::of),
     })
 }
 

@@ -31,6 +31,8 @@ use super::{Bench, config_map, connection::Connection, report::Row};
 
 pub(super) const NAME: &str = "watched";
 const KEY: &str = "app.conf";
+/// Where a pod has the key as a single file.
+const LIVE_DIRECTORY: &str = "/etc/live";
 const PODS_TIMEOUT: Duration = Duration::from_secs(120);
 const POD_POLL: Duration = Duration::from_millis(20);
 const ARRIVAL_TIMEOUT: Duration = Duration::from_secs(30);
@@ -50,6 +52,9 @@ pub(super) struct PropagationArgs {
     /// Rest between two changes, in milliseconds: an edit now and then, not a storm.
     #[arg(long, env = "HOTMAP_BENCH_PAUSE_MS", default_value_t = 20)]
     pause_ms: u16,
+    /// Mount the key by subPath as well, have it follow, and measure when the container sees it there.
+    #[arg(long, env = "HOTMAP_BENCH_LIVE_SUBPATH")]
+    live_subpath: bool,
 }
 
 /// For each change the times from sending it to its answer, and to its content in the first and the last volume.
@@ -62,7 +67,11 @@ pub(super) async fn measure(bench: &Bench<'_>, args: &PropagationArgs) -> anyhow
     super::progress(&format!("starting {} pods", args.pods));
     let pods = format!("/api/v1/namespaces/{}/pods", bench.namespace);
     for number in 0..args.pods {
-        let pod = pod(&format!("reader-{number}"), args.volumes).to_string();
+        let mut pod = pod(&format!("reader-{number}"), args.volumes);
+        if args.live_subpath {
+            follow_by_sub_path(&mut pod);
+        }
+        let pod = pod.to_string();
         connection.exchange(Method::POST, &pods, pod.into()).await?;
     }
     let running = timeout(PODS_TIMEOUT, running_pods(&connection, &pods, args.pods.into())).await;
@@ -74,10 +83,18 @@ pub(super) async fn measure(bench: &Bench<'_>, args: &PropagationArgs) -> anyhow
     }
     let volumes = directories.len();
     let mut arrivals = Arrivals::listen(directories)?;
+    let mut followers = match args.live_subpath {
+        true => Some(Arrivals::listen_for(
+            live_directories(data_dir, &uids)?,
+            Sign::LIVE,
+        )?),
+        false => None,
+    };
 
     super::progress(&format!("changing the ConfigMap {} times", args.changes));
     let target = format!("{}/{NAME}", bench.config_maps());
     let (mut answered, mut first, mut last) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut followed, mut shown) = (Vec::new(), Vec::new());
     let cpu_before = bench.cpu_time()?;
     let mut busy = Duration::ZERO;
     for change in 1..=args.changes as usize {
@@ -88,7 +105,18 @@ pub(super) async fn measure(bench: &Bench<'_>, args: &PropagationArgs) -> anyhow
             connection.exchange(Method::PUT, &target, body).await?;
             anyhow::Ok(sent.elapsed())
         };
-        let (written, (earliest, latest)) = tokio::try_join!(write, arrivals.round(change, volumes))?;
+        let follow = async {
+            match &mut followers {
+                Some(followers) => followers.round(change, uids.len()).await.map(Some),
+                None => Ok(None),
+            }
+        };
+        let (written, (earliest, latest), live) =
+            tokio::try_join!(write, arrivals.round(change, volumes), follow)?;
+        if let Some((_, live)) = live {
+            followed.push(live.saturating_duration_since(earliest));
+            shown.push(live - sent);
+        }
         answered.push(written);
         first.push(earliest - sent);
         last.push(latest - sent);
@@ -97,9 +125,21 @@ pub(super) async fn measure(bench: &Bench<'_>, args: &PropagationArgs) -> anyhow
     let cpu = bench.cpu_since(cpu_before)?;
     let changes = args.changes as usize;
     let answered = Row::new("change sent → answered", answered, changes, busy, None)?;
+    let mut live = Vec::new();
+    if args.live_subpath {
+        let name = "read in the volume → read at the subPath";
+        live.push(Row::new(name, followed, changes, busy, None)?);
+        live.push(Row::new(
+            "change sent → read at the subPath",
+            shown,
+            changes,
+            busy,
+            None,
+        )?);
+    }
     if volumes == 1 {
         let read = Row::new("change sent → read in the volume", last, changes, busy, cpu)?;
-        return Ok(vec![answered, read]);
+        return Ok([answered, read].into_iter().chain(live).collect());
     }
     let first = Row::new(
         "change sent → read in the first volume",
@@ -111,7 +151,7 @@ pub(super) async fn measure(bench: &Bench<'_>, args: &PropagationArgs) -> anyhow
     let name = format!("change sent → read in the last of {volumes} volumes");
     let whole = Row::new(name, last, changes * volumes, busy, cpu)?;
     let whole = whole.noted("rate and server CPU are per volume");
-    Ok(vec![answered, first, whole])
+    Ok([answered, first, whole].into_iter().chain(live).collect())
 }
 
 pub(super) fn pod(name: &str, volumes: u16) -> Value {
@@ -137,6 +177,28 @@ pub(super) fn pod(name: &str, volumes: u16) -> Value {
             "volumes": volumes.collect::<Vec<_>>(),
         },
     })
+}
+
+/// Makes the first volume's key a single file, too, that follows its volume.
+fn follow_by_sub_path(pod: &mut Value) {
+    pod["metadata"]["annotations"] = json!({"hotmap.dev/live-subpath": "true"});
+    let mount =
+        json!({"name": volume_name(0), "mountPath": format!("{LIVE_DIRECTORY}/{KEY}"), "subPath": KEY});
+    if let Some(mounts) = pod["spec"]["containers"][0]["volumeMounts"].as_array_mut() {
+        mounts.push(mount);
+    }
+}
+
+/// The directory with the live mount, as each pod's container sees it.
+fn live_directories(data_dir: &Path, uids: &[String]) -> anyhow::Result<Vec<PathBuf>> {
+    let directory = |uid: &String| {
+        let state = fs::read(data_dir.join("pods").join(uid).join("state.json"))?;
+        let state: Value = serde_json::from_slice(&state)?;
+        let pid = state["containers"][0]["state"]["Running"]["pid"].as_i64();
+        let pid = pid.context("the pod's container does not run")?;
+        Ok(PathBuf::from(format!("/proc/{pid}/root{LIVE_DIRECTORY}")))
+    };
+    uids.iter().map(directory).collect()
 }
 
 pub(super) fn volume_name(number: u16) -> String {
@@ -168,7 +230,29 @@ pub(super) async fn running_pods(
     }
 }
 
-/// Contents as they arrive in the volumes.
+/// How a directory tells that its content is new.
+#[derive(Clone, Copy)]
+struct Sign {
+    event: inotify::WatchFlags,
+    name: &'static str,
+    /// What is read then.
+    file: &'static str,
+}
+
+impl Sign {
+    const VOLUME: Self = Self {
+        event: inotify::WatchFlags::MOVED_TO,
+        name: "..data",
+        file: "..data/app.conf",
+    };
+    const LIVE: Self = Self {
+        event: inotify::WatchFlags::CLOSE_WRITE,
+        name: KEY,
+        file: KEY,
+    };
+}
+
+/// Contents as they arrive in directories.
 pub(super) struct Arrivals {
     arrived: mpsc::UnboundedReceiver<Arrival>,
 }
@@ -178,10 +262,14 @@ type Arrival = io::Result<(usize, PathBuf, Instant)>;
 impl Arrivals {
     /// Starts the reader. It ends with the first change that nobody waits for, or with the process.
     pub(super) fn listen(directories: Vec<PathBuf>) -> anyhow::Result<Self> {
+        Self::listen_for(directories, Sign::VOLUME)
+    }
+
+    fn listen_for(directories: Vec<PathBuf>, sign: Sign) -> anyhow::Result<Self> {
         let inotify = inotify::init(inotify::CreateFlags::CLOEXEC).context("cannot watch files")?;
         let mut watched = HashMap::new();
         for directory in directories {
-            let watch = inotify::add_watch(&inotify, &directory, inotify::WatchFlags::MOVED_TO)
+            let watch = inotify::add_watch(&inotify, &directory, sign.event)
                 .with_context(|| format!("cannot watch {}", directory.display()))?;
             watched.insert(watch, directory);
         }
@@ -190,7 +278,7 @@ impl Arrivals {
         std::thread::Builder::new()
             .name("volume-reader".to_owned())
             .spawn(move || {
-                if let Err(error) = read_arrivals(inotify, &watched, &sender) {
+                if let Err(error) = read_arrivals(inotify, &watched, sign, &sender) {
                     // Nobody waits any more if this fails.
                     let _ = sender.send(Err(error));
                 }
@@ -227,17 +315,20 @@ impl Arrivals {
 fn read_arrivals(
     inotify: impl std::os::fd::AsFd,
     watched: &HashMap<i32, PathBuf>,
+    sign: Sign,
     arrived: &mpsc::UnboundedSender<Arrival>,
 ) -> io::Result<()> {
     let mut buffer = [MaybeUninit::uninit(); 16 * 1024];
     let mut events = inotify::Reader::new(inotify, &mut buffer);
     loop {
         let event = events.next()?;
-        let is_swap = event.file_name().is_some_and(|name| name.to_bytes() == b"..data");
-        let Some(directory) = watched.get(&event.wd()).filter(|_| is_swap) else {
+        let is_new = event
+            .file_name()
+            .is_some_and(|name| name.to_bytes() == sign.name.as_bytes());
+        let Some(directory) = watched.get(&event.wd()).filter(|_| is_new) else {
             continue;
         };
-        let content = read_revision(directory)?;
+        let content = revision_in(&directory.join(sign.file))?;
         let arrival = (content, directory.clone(), Instant::now());
         if arrived.send(Ok(arrival)).is_err() {
             return Ok(());
@@ -247,7 +338,11 @@ fn read_arrivals(
 
 /// Reads the file as a program would, and which revision it holds.
 pub(super) fn read_revision(directory: &Path) -> io::Result<usize> {
-    let content = fs::read_to_string(directory.join("..data").join(KEY))?;
+    revision_in(&directory.join("..data").join(KEY))
+}
+
+fn revision_in(file: &Path) -> io::Result<usize> {
+    let content = fs::read_to_string(file)?;
     let revision = content
         .lines()
         .next()

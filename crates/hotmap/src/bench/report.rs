@@ -139,6 +139,9 @@ impl fmt::Display for Report {
         }
         write_line(f, width, FLOOR_SYNC, &self.floors.fdatasync, "", "")?;
         write_line(f, width, FLOOR_PUBLISH, &self.floors.publish, "", "")?;
+        if let Some(mount_swap) = &self.floors.mount_swap {
+            write_line(f, width, FLOOR_MOUNT_SWAP, mount_swap, "", "")?;
+        }
         for row in &self.rows {
             if let Some(bytes) = row.answer_bytes {
                 writeln!(f, "{}: answer of {}", row.name, size(bytes))?;
@@ -176,6 +179,7 @@ impl fmt::Display for Report {
 
 const FLOOR_SYNC: &str = "floor: write 4 KiB + fdatasync";
 const FLOOR_PUBLISH: &str = "floor: rename + inotify";
+const FLOOR_MOUNT_SWAP: &str = "floor: mount swap";
 
 fn write_line(
     f: &mut fmt::Formatter<'_>,
@@ -253,6 +257,7 @@ mod tests {
                 fdatasync: floor,
                 fdatasync_on_tmpfs: true,
                 publish: floor,
+                mount_swap: None,
             },
         };
         let text = report.to_string();

@@ -29,6 +29,7 @@ mod runtime;
 mod shim;
 mod spec;
 mod status;
+mod swap_floor;
 mod sys;
 
 pub use config::{BootId, ConfigError, IdRange, InstanceId, RuntimeConfig};
@@ -44,3 +45,4 @@ pub use spec::{
     Capabilities, ContainerConfig, LogLimits, MountConfig, ProcessUser, SandboxConfig, UnknownCapability,
 };
 pub use status::{ContainerState, ContainerStatus, Exit, Sandbox, SandboxState};
+pub use swap_floor::bare_mount_swaps;

@@ -32,6 +32,7 @@ use crate::sys::{self, Cloned};
 use namespaces::Namespaces;
 use pod::Pod;
 use rootfs::{Setup, what};
+pub(crate) use rootfs::{attach, filesystem};
 
 /// Becomes a pod's shim if this process was started as one; `None` otherwise.
 ///

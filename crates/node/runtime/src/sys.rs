@@ -223,6 +223,13 @@ pub(crate) fn duplicate_onto(from: impl AsFd, to: RawFd) -> io::Result<()> {
     }
 }
 
+/// Gives this thread a mount namespace, root and working directory of its own.
+pub(crate) fn unshare_mounts_of_thread() -> io::Result<()> {
+    let flags = rustix::thread::UnshareFlags::NEWNS | rustix::thread::UnshareFlags::FS;
+    // SAFETY: descriptors stay shared: FILES is not among the flags.
+    Ok(unsafe { rustix::thread::unshare_unsafe(flags) }?)
+}
+
 /// Gives freed memory back to the system.
 pub(crate) fn trim_memory() {
     #[cfg(target_env = "gnu")]

@@ -16,8 +16,11 @@ use rustix::thread::{LinkNameSpaceType, UnshareFlags};
 
 use crate::fixture::{Fixture, POD, host_pid, mount, stdout_of};
 
-/// Swaps under readers at full speed.
-const SWAPS: usize = 1_000;
+/// Swaps under readers at full speed: 1,000 in a test run, `HOTMAP_TEST_MOUNT_SWAPS` in a soak.
+fn swaps() -> usize {
+    let asked = std::env::var("HOTMAP_TEST_MOUNT_SWAPS").ok();
+    asked.and_then(|text| text.parse().ok()).unwrap_or(1_000)
+}
 
 const FILE: &str = "/etc/app/app.conf";
 const SLEEP: &str = "trap 'exit 0' TERM; while :; do sleep 1000 & wait; done";
@@ -122,6 +125,7 @@ fn opened(path: &Path) -> OwnedFd {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_file_changes_a_thousand_times_and_no_reader_misses_it() {
     let Some(fixture) = Fixture::new() else { return };
+    let swaps = swaps();
     let mut web = Web::start(&fixture, FILE, "app.conf", |config| {
         // A reader inside, as slow as a shell is.
         config.argv[3] = format!("while :; do cat {FILE} >/dev/null || echo missed; done");
@@ -150,21 +154,21 @@ async fn a_file_changes_a_thousand_times_and_no_reader_misses_it() {
             reads
         }
     });
-    for number in 1..=SWAPS {
+    for number in 1..=swaps {
         assert!(matches!(web.show_version(number).await, Swapped::Changed { .. }));
     }
     stop.store(true, Ordering::Relaxed);
     assert!(reader.join().expect("nothing was missed") > 0);
-    assert_eq!(web.read(), content(SWAPS));
+    assert_eq!(web.read(), content(swaps));
     assert_eq!(web.mounts(), before, "as many mounts as at the start");
     let mut text = String::new();
     held.seek(SeekFrom::Start(0)).expect("sought");
     held.read_to_string(&mut text).expect("still readable");
     assert_eq!(text, content(0), "what is open stays what it was");
-    assert_eq!(web.show_version(SWAPS).await, Swapped::Unchanged);
+    assert_eq!(web.show_version(swaps).await, Swapped::Unchanged);
     assert!(!fixture.log("web").contains(&"missed".to_owned()));
     let seen = stdout_of(&web.runtime, "web", &format!("head -n1 {FILE}")).await;
-    assert_eq!(seen, format!("{SWAPS:07}"));
+    assert_eq!(seen, format!("{swaps:07}"));
     let script = format!("echo x >{FILE} || echo no; umount {FILE} || echo no");
     let denied = stdout_of(&web.runtime, "web", &script).await;
     assert_eq!(denied, "no\nno", "what is new is as closed as the old");
@@ -236,6 +240,15 @@ fn events(watch: &OwnedFd) -> String {
         told.push(format!("{name} {kind}"));
     }
     told.join(", ")
+}
+
+#[test]
+fn the_bare_calls_can_be_measured_and_leave_nothing() {
+    let Some(_fixture) = Fixture::new() else { return };
+    let mounts = || fs::read_to_string("/proc/self/mountinfo").expect("readable");
+    let before = mounts();
+    let samples = hotmap_runtime::bare_mount_swaps(10).expect("measured");
+    assert_eq!((samples.len(), mounts()), (10, before));
 }
 
 #[tokio::test]
