@@ -428,6 +428,10 @@ impl Shared {
                 entry.state.failures += 1;
                 entry.failed_in_a_row = entry.failed_in_a_row.saturating_add(1);
                 entry.state.failure = Some(failure.text.clone());
+                if failure.reason == FailureReason::Write {
+                    // The directory may be another one by now: it is opened anew.
+                    entry.writer = None;
+                }
                 if let Some(Lookups { reports, .. }) = self.sources.get() {
                     reports.note(|ledger, _| ledger.failed(pod_uid, volume, &failure.text));
                 }
