@@ -1,11 +1,14 @@
 //! Faults of the node's own tmpfs, and what is foreign in a volume: the last good content stays, and the pod is told.
 
-use std::{fs, os::unix::fs::symlink};
+use std::{fs, os::unix::fs::symlink, process::Command};
 
 use rustix::mount::{MountFlags, mount_remount};
 use serde_json::{Value, json};
 
-use crate::host::{Node, config_map, idle, pod};
+use crate::{
+    harness::finish,
+    host::{Node, config_map, idle, pod},
+};
 
 fn of_config_map(name: &str) -> Value {
     json!({"name": "v", "configMap": {"name": name}})
@@ -105,4 +108,12 @@ fn a_full_node_keeps_the_last_good_content_and_heals_by_itself() {
     fs::remove_file(directory.join("v")).expect("weeded");
     node.ready("r");
     assert_eq!(node.sh("r", "cat /v/a"), "1");
+
+    // Or removed it: what comes next is written into a new one.
+    fs::remove_dir_all(directory.join("v")).expect("removed");
+    node.call(&["patch", "configmap", "later", "-p", r#"{"data": {"a": "2"}}"#])
+        .ok();
+    let script =
+        r#"until [ "$(cat "$0/v/a" 2> /dev/null)" = 2 ]; do inotifywait -qq -t 1 -e create "$0"; done"#;
+    finish(Command::new("sh").args(["-c", script]).arg(&directory), None).ok();
 }
