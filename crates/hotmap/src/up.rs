@@ -1,5 +1,6 @@
 //! `hotmap up`: API server, store, controllers and node in one process.
 
+mod certificate_signer;
 mod command;
 mod config;
 mod local_collections;

@@ -19,7 +19,10 @@ use tokio::{
     task::{JoinError, JoinHandle, JoinSet, spawn_blocking},
 };
 
-use super::{config::UpConfig, local_collections::LocalCollections, node_access::LocalNode, pods_door};
+use super::{
+    certificate_signer::OwnAuthority, config::UpConfig, local_collections::LocalCollections,
+    node_access::LocalNode, pods_door,
+};
 use crate::{data_dir::DataDir, node_flags::NodeConfig};
 
 /// A running instance.
@@ -122,8 +125,10 @@ impl Plane {
         let client = self.client(Identity::Controllers).await?;
         let stopping = stopped(self.stop_clients.subscribe());
         let root_ca = self.credentials.authority_pem().to_owned();
-        self.clients
-            .spawn(async move { Ok(hotmap_workload::run(client, collections, &root_ca, stopping).await?) });
+        let signer = Arc::new(OwnAuthority(self.credentials.signer()));
+        self.clients.spawn(async move {
+            Ok(hotmap_workload::run(client, collections, &root_ca, signer, stopping).await?)
+        });
         Ok(())
     }
 

@@ -3,7 +3,8 @@
 //! ```text
 //!   <data-dir>/pki/ca.crt, ca.key              10 years, made on first start
 //!                 ├─ serving.crt, serving.key   1 year, for the addresses of this server
-//!                 └─ <identity>.crt, .key       1 year, one pair per client identity
+//!                 ├─ <identity>.crt, .key       1 year, one pair per client identity
+//!                 └─ what others asked for      at most 1 year, nothing of it is kept here
 //!              sa.key                          signs tokens of service accounts, made on first start
 //!              sa-*.key, sa-*.pub              verify tokens that earlier keys have signed
 //! ```
@@ -15,6 +16,7 @@
 mod certificate;
 mod files;
 mod kubeconfig;
+mod signer;
 mod token_keys;
 
 use std::{
@@ -31,6 +33,7 @@ use parking_lot::Mutex;
 pub(crate) use certificate::KeyPairPem;
 pub(crate) use certificate::subject_of;
 use certificate::{Authority, Purpose};
+pub use signer::{CertificateSigner, SignError};
 pub(crate) use token_keys::TokenKeys;
 
 /// Who a client certificate stands for.
@@ -253,13 +256,21 @@ impl Credentials {
         Ok(is_new)
     }
 
+    /// What signs for others, and can nothing else.
+    pub fn signer(&self) -> CertificateSigner {
+        CertificateSigner(self.0.clone())
+    }
+
     /// The keys of service account tokens.
     pub(crate) fn token_keys(&self) -> &Arc<TokenKeys> {
         &self.0.token_keys
     }
 
+    /// The serving certificate and after it the authority's: who joins knows that by its hash alone.
     pub(crate) fn serving(&self) -> KeyPairPem {
-        self.0.state.lock().serving.clone()
+        let mut pair = self.0.state.lock().serving.clone();
+        pair.certificate.push_str(self.authority_pem());
+        pair
     }
 
     fn client_pair(
@@ -391,6 +402,74 @@ mod tests {
         ] {
             assert!(names.contains(name), "{name} in {names}");
         }
+    }
+
+    #[test]
+    fn what_others_ask_for_is_signed_within_limits() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let credentials = Credentials::open(directory.path(), &[], now()).expect("credentials");
+        let signer = credentials.signer();
+        let key = rcgen::KeyPair::generate().expect("a key");
+        let request = hotmap_kinds::CertificateRequest {
+            common_name: "system:node:a".to_owned(),
+            organizations: vec!["system:nodes".to_owned()],
+            dns_names: vec!["a".to_owned()],
+            ip_addresses: vec![Ipv4Addr::LOCALHOST.into()],
+            public_key: rcgen::PublicKeyData::subject_public_key_info(&key),
+            ..hotmap_kinds::CertificateRequest::default()
+        };
+        let usages = ["digital signature", "server auth"].map(str::to_owned);
+        for (asked, life) in [
+            (None, 365 * 86_400 - 300),
+            (Some(3_600), 3_600),
+            (Some(1), 600),
+            (Some(i64::MAX), 365 * 86_400 - 300),
+        ] {
+            let pem = signer
+                .sign(&request, &usages, asked, now())
+                .expect("a certificate");
+            let der = der(&pem);
+            let (_, held) = X509Certificate::from_der(&der).expect("a certificate");
+            let validity = held.validity();
+            assert_eq!(validity.not_before.timestamp(), now().as_second() - 300);
+            assert_eq!(
+                validity.not_after.timestamp(),
+                now().as_second() + life,
+                "{asked:?}"
+            );
+            assert_eq!(held.public_key().raw, request.public_key);
+            let of = subject_of(&der).expect("a subject");
+            assert_eq!(of, ("system:node:a".to_owned(), vec!["system:nodes".to_owned()]));
+            assert!(!held.is_ca());
+        }
+        let last = signer
+            .sign(&request, &usages, None, later(3_651))
+            .expect("a certificate");
+        let (ca, last) = (der(credentials.authority_pem()), der(&last));
+        let end = |der: &[u8]| {
+            X509Certificate::from_der(der)
+                .expect("a certificate")
+                .1
+                .validity()
+                .not_after
+                .timestamp()
+        };
+        assert_eq!(end(&ca), end(&last), "not longer than the authority");
+        assert!(signer.sign(&request, &usages, None, later(3_700)).is_err());
+        let signs = |usages: &[&str], request: &hotmap_kinds::CertificateRequest| {
+            let usages: Vec<String> = usages.iter().map(|&usage| usage.to_owned()).collect();
+            signer.sign(request, &usages, None, now()).is_ok()
+        };
+        assert!(!signs(&["cert sign"], &request));
+        let groups = vec!["a".to_owned(), "b".to_owned()];
+        assert!(!signs(
+            &["client auth"],
+            &hotmap_kinds::CertificateRequest {
+                organizations: groups,
+                ..request.clone()
+            }
+        ));
+        assert!(signer.is_name_of_api("localhost") && !signer.is_name_of_api("a"));
     }
 
     #[test]

@@ -6,7 +6,8 @@ use hotmap_client::{Backoff, Client};
 use tokio::task::{JoinError, JoinSet};
 
 use crate::{
-    binding,
+    binding, bootstrap_tokens, certificates,
+    certificates::Signer,
     context::{Context, SystemClock},
     cron_job, daemon_set, deployment, disruption,
     events::Events,
@@ -34,7 +35,7 @@ pub enum ControllerError {
 /// Runs the controllers until `shutdown` ends; then they stop where they are, which is safe at every point.
 ///
 /// They write through `client` and follow what they look at through `collections`: the client itself, or the server in
-/// this process. `root_ca` is what clients inside the cluster shall trust, PEM. The client needs the rights that the server
+/// this process. `root_ca` is what clients inside the cluster shall trust, PEM; `signer` signs for it. The client needs the rights that the server
 /// lists for controllers. A failed request is retried with back-off, for ever.
 ///
 /// # Errors
@@ -43,6 +44,7 @@ pub async fn run(
     client: Client,
     collections: impl Collections,
     root_ca: &str,
+    signer: Arc<dyn Signer>,
     shutdown: impl Future<Output = ()>,
 ) -> Result<(), ControllerError> {
     let mut tasks = JoinSet::new();
@@ -57,6 +59,8 @@ pub async fn run(
     tasks.spawn(namespace_lifecycle::run(context.clone(), collections.clone()));
     namespace_defaults::start(&context, &collections, root_ca, &mut tasks);
     binding::start(&context, &mut tasks);
+    bootstrap_tokens::start(&context, &mut tasks);
+    certificates::start(&context, signer, &mut tasks);
     cron_job::start(&context, &mut tasks);
     finished_ttl::start(&context, &mut tasks);
     garbage::start(&context, &collections, &mut tasks);

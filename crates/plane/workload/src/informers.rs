@@ -8,8 +8,8 @@ use tokio::task::JoinSet;
 use crate::{
     informer::Informer,
     view::{
-        ControllerRevision, CronJob, DaemonSet, Deployment, Job, Lease, Node, Pod, PodDisruptionBudget,
-        ReplicaSet, StatefulSet, View,
+        CertificateSigningRequest, ControllerRevision, CronJob, DaemonSet, Deployment, Job, Lease, Node, Pod,
+        PodDisruptionBudget, ReplicaSet, Secret, StatefulSet, View,
     },
 };
 
@@ -59,6 +59,7 @@ macro_rules! informers {
 }
 
 informers! {
+    certificate_signing_requests: CertificateSigningRequest,
     controller_revisions: ControllerRevision,
     daemon_sets: DaemonSet,
     cron_jobs: CronJob,
@@ -69,6 +70,7 @@ informers! {
     pod_disruption_budgets: PodDisruptionBudget,
     pods: Pod,
     replica_sets: ReplicaSet,
+    secrets: Secret,
     stateful_sets: StatefulSet,
 }
 

@@ -15,6 +15,7 @@
 //! - job: pods run until enough of them have succeeded; cron job: Jobs start by the clock; finished TTL: they go in time
 //! - disruption: how many pods may be evicted now, per budget
 //! - node lifecycle, taint eviction, pod garbage: a silent node is told of, tainted, and loses its pods
+//! - certificates: nodes get theirs, approved requests are signed, old ones go; bootstrap tokens: they go when they end
 //! - namespace defaults: the account and the ConfigMap that every namespace has are restored
 //! - namespace lifecycle: a deleted namespace is emptied, awaited and finalized
 //!
@@ -23,6 +24,8 @@
 
 mod batches;
 mod binding;
+mod bootstrap_tokens;
+mod certificates;
 mod claims;
 mod context;
 mod controller;
@@ -49,5 +52,6 @@ mod stateful_set;
 mod taint_eviction;
 mod view;
 
+pub use certificates::Signer;
 pub use controllers::{ControllerError, run};
 pub use informers::Collections;

@@ -2,6 +2,7 @@
 //!
 //! `null` reads as absent everywhere: objects in JSON have both.
 
+mod certificate_signing_request;
 mod controller_revision;
 pub(crate) mod cron_job;
 pub(crate) mod daemon_set;
@@ -15,6 +16,7 @@ mod pod;
 mod pod_disruption_budget;
 mod pod_template;
 pub(crate) mod replica_set;
+mod secret;
 mod selector;
 pub(crate) mod stateful_set;
 
@@ -23,6 +25,7 @@ use std::fmt;
 use hotmap_client::{RawObject, ResourcePath};
 use serde::{Deserialize, Deserializer, de::DeserializeOwned};
 
+pub(crate) use certificate_signing_request::{CertificateSigningRequest, CertificateSigningRequestSpec};
 pub(crate) use controller_revision::ControllerRevision;
 pub(crate) use cron_job::CronJob;
 pub(crate) use daemon_set::DaemonSet;
@@ -36,6 +39,7 @@ pub(crate) use pod::{Condition, ContainerStatus, NodeRequirement, NodeSelectorTe
 pub(crate) use pod_disruption_budget::PodDisruptionBudget;
 pub(crate) use pod_template::PodTemplate;
 pub(crate) use replica_set::ReplicaSet;
+pub(crate) use secret::Secret;
 pub(crate) use selector::Selector;
 pub(crate) use stateful_set::StatefulSet;
 

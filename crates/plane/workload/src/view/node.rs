@@ -38,6 +38,15 @@ pub(crate) struct Taint {
 pub(crate) struct NodeStatus {
     #[serde(deserialize_with = "or_default")]
     pub(crate) conditions: Vec<Readiness>,
+    #[serde(deserialize_with = "or_default")]
+    pub(crate) addresses: Vec<NodeAddress>,
+}
+
+/// Where a node is reached: an address, or a name.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(default)]
+pub(crate) struct NodeAddress {
+    pub(crate) address: String,
 }
 
 /// A node's condition without its times: a heartbeat is no change.
