@@ -17,7 +17,7 @@ use tokio::sync::watch;
 
 pub use params::{DeleteParams, ListParams, PatchType, Propagation, WatchParams, WriteParams};
 
-use crate::config::{ClientConfig, ConfigError};
+use crate::config::{ClientConfig, ConfigError, Identity};
 use crate::connection::Connector;
 use crate::error::ClientError;
 use crate::object::{ObjectList, RawObject};
@@ -178,6 +178,20 @@ impl Client {
             }
         })
         .await
+    }
+
+    /// Whether it is known by a certificate; else by a token, or not at all.
+    pub fn has_identity(&self) -> bool {
+        self.shared.pool.has_identity()
+    }
+
+    /// Is known by another certificate from now on: new requests go over a new connection, while watches and answers under
+    /// way end on theirs. All clones change with it.
+    ///
+    /// # Errors
+    /// [`ConfigError`] for a certificate and key that cannot be used; the client stays who it was.
+    pub fn exchange_identity(&self, identity: &Identity) -> Result<(), ConfigError> {
+        self.shared.pool.exchange(identity)
     }
 
     pub(crate) fn established(&self) -> watch::Receiver<u64> {

@@ -92,6 +92,11 @@ impl Server {
         })
     }
 
+    /// `https://host:port`, and the prefix if there is one: what [`Server::parse`] reads.
+    pub fn url(&self) -> String {
+        format!("https://{}{}", self.authority(), self.base_path)
+    }
+
     /// Host and port as a URL has them.
     pub(crate) fn authority(&self) -> String {
         if self.host.contains(':') {

@@ -13,14 +13,14 @@ use hyper::body::Incoming;
 use hyper::client::conn::{TrySendError, http1, http2};
 use hyper::{Request, Response};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
-use parking_lot::Mutex;
+use parking_lot::{Mutex, RwLock};
 use rustls_pki_types::ServerName;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 use tracing::debug;
 
-use crate::config::{ClientConfig, ConfigError, Server, Timeouts};
+use crate::config::{ClientConfig, ConfigError, Identity, Server, Timeouts};
 use crate::error::ClientError;
 use crate::tls;
 
@@ -35,20 +35,32 @@ type RequestBody = Full<Bytes>;
 /// Makes connections to one server.
 pub(crate) struct Connector {
     server: Server,
-    tls: TlsConnector,
+    ca_pem: Vec<u8>,
+    /// Exchanged when there is another certificate to be known by.
+    tls: RwLock<TlsConnector>,
     tls_name: ServerName<'static>,
     timeouts: Timeouts,
 }
 
 impl Connector {
     pub(crate) fn new(config: &ClientConfig) -> Result<Self, ConfigError> {
-        let (tls, tls_name) = tls::connector(config)?;
         Ok(Self {
             server: config.server.clone(),
-            tls,
-            tls_name,
+            tls: RwLock::new(tls::connector(&config.ca_pem, config.identity.as_ref())?),
+            ca_pem: config.ca_pem.clone(),
+            tls_name: tls::server_name(&config.server)?,
             timeouts: config.timeouts,
         })
+    }
+
+    pub(crate) fn has_identity(&self) -> bool {
+        self.tls.read().config().client_auth_cert_resolver.has_certs()
+    }
+
+    /// Is known by this certificate on every connection from now on.
+    pub(crate) fn exchange(&self, identity: &Identity) -> Result<(), ConfigError> {
+        *self.tls.write() = tls::connector(&self.ca_pem, Some(identity))?;
+        Ok(())
     }
 
     pub(crate) async fn connect(&self) -> Result<Connection, ClientError> {
@@ -66,7 +78,8 @@ impl Connector {
         let tcp = TcpStream::connect((self.server.host.as_str(), self.server.port)).await?;
         tcp.set_nodelay(true)?;
         notice_death(&tcp, &self.timeouts)?;
-        let tls = self.tls.connect(self.tls_name.clone(), tcp).await?;
+        let connector = self.tls.read().clone();
+        let tls = connector.connect(self.tls_name.clone(), tcp).await?;
         let speaks_http2 = tls.get_ref().1.alpn_protocol() == Some(tls::ALPN_HTTP2);
         let io = TokioIo::new(tls);
         Ok(if speaks_http2 {

@@ -15,6 +15,7 @@
 //! only), a stalled watch after [`FollowerConfig::silence_max`]. Responses, watch lines and connections are
 //! bounded.
 
+mod authority;
 mod backoff;
 mod client;
 mod config;
@@ -28,6 +29,7 @@ mod pool;
 mod tls;
 mod watch;
 
+pub use authority::{AuthorityError, AuthorityHash, find_authority};
 pub use backoff::Backoff;
 pub use client::{Client, DeleteParams, ListParams, PatchType, Propagation, WatchParams, WriteParams};
 pub use config::{ClientConfig, ConfigError, Identity, Server, Surroundings, Timeouts, Token};

@@ -9,6 +9,7 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 use crate::backoff::Backoff;
+use crate::config::{ConfigError, Identity};
 use crate::connection::{Connection, Connector};
 use crate::error::ClientError;
 
@@ -21,6 +22,8 @@ const RECONNECT_MIN: Duration = Duration::from_millis(50);
 pub(crate) struct Pool {
     connector: Connector,
     connections: Mutex<Vec<Arc<Connection>>>,
+    /// Counts certificates. A connection that was being made with an earlier one carries the one request it was made for.
+    identity: AtomicU64,
     /// Held while connecting, so that only one does and the others share what it brings. An asynchronous mutex
     /// on purpose: to wait for the connection is what it is for, and nothing else is behind it.
     gate: tokio::sync::Mutex<Gate>,
@@ -45,6 +48,7 @@ impl Pool {
         Self {
             connector,
             connections: Mutex::default(),
+            identity: AtomicU64::new(0),
             gate: tokio::sync::Mutex::new(Gate {
                 backoff,
                 not_before: None,
@@ -73,13 +77,14 @@ impl Pool {
         if let Some(not_before) = gate.not_before {
             tokio::time::sleep_until(not_before).await;
         }
+        let identity = self.identity.load(Ordering::Acquire);
         let connected = self.connector.connect().await;
         self.attempts.fetch_add(1, Ordering::Release);
         match connected {
             Ok(connection) => {
                 gate.backoff.reset();
                 (gate.not_before, gate.failure) = (None, None);
-                Ok(self.add(connection))
+                Ok(self.add(connection, identity))
             }
             Err(error) => {
                 gate.not_before = Some(Instant::now() + gate.backoff.next_delay());
@@ -89,15 +94,33 @@ impl Pool {
         }
     }
 
+    pub(crate) fn has_identity(&self) -> bool {
+        self.connector.has_identity()
+    }
+
+    /// New requests go over connections of this certificate; those under way end where they are.
+    pub(crate) fn exchange(&self, identity: &Identity) -> Result<(), ConfigError> {
+        self.connector.exchange(identity)?;
+        self.identity.fetch_add(1, Ordering::AcqRel);
+        // Whoever reads an answer holds its connection, which ends with the last of them.
+        self.connections.lock().clear();
+        Ok(())
+    }
+
     /// Changes each time a connection is made.
     pub(crate) fn established(&self) -> watch::Receiver<u64> {
         self.established.subscribe()
     }
 
-    fn add(&self, connection: Connection) -> Lease {
+    fn add(&self, connection: Connection, identity: u64) -> Lease {
         let connection = Arc::new(connection);
         let lease = Lease::new(&connection);
-        self.connections.lock().push(connection);
+        {
+            let mut connections = self.connections.lock();
+            if self.identity.load(Ordering::Acquire) == identity {
+                connections.push(connection);
+            }
+        }
         self.established.send_modify(|count| *count += 1);
         lease
     }

@@ -7,23 +7,19 @@ use rustls_pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::{self, RootCertStore};
 
-use crate::config::{ClientConfig, ConfigError, Identity};
+use crate::config::{ConfigError, Identity, Server};
 
 pub(crate) const ALPN_HTTP2: &[u8] = b"h2";
 const ALPN_HTTP1: &[u8] = b"http/1.1";
 
 /// Reads certificates and keys once; a connection then needs no file.
-pub(crate) fn connector(config: &ClientConfig) -> Result<(TlsConnector, ServerName<'static>), ConfigError> {
-    let name = ServerName::try_from(config.server.tls_name.clone()).map_err(|_| ConfigError::Url {
-        url: config.server.tls_name.clone(),
-        why: "not a name or address a certificate can be for".to_owned(),
-    })?;
+pub(crate) fn connector(ca_pem: &[u8], identity: Option<&Identity>) -> Result<TlsConnector, ConfigError> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let builder = rustls::ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .map_err(|error| bad("TLS", &error))?
-        .with_root_certificates(roots(&config.ca_pem)?);
-    let mut tls = match &config.identity {
+        .with_root_certificates(roots(ca_pem)?);
+    let mut tls = match identity {
         None => builder.with_no_client_auth(),
         Some(Identity {
             certificate_pem,
@@ -37,7 +33,15 @@ pub(crate) fn connector(config: &ClientConfig) -> Result<(TlsConnector, ServerNa
         }
     };
     tls.alpn_protocols = vec![ALPN_HTTP2.to_vec(), ALPN_HTTP1.to_vec()];
-    Ok((TlsConnector::from(Arc::new(tls)), name))
+    Ok(TlsConnector::from(Arc::new(tls)))
+}
+
+/// What the server's certificate must be for.
+pub(crate) fn server_name(server: &Server) -> Result<ServerName<'static>, ConfigError> {
+    ServerName::try_from(server.tls_name.clone()).map_err(|_| ConfigError::Url {
+        url: server.tls_name.clone(),
+        why: "not a name or address a certificate can be for".to_owned(),
+    })
 }
 
 fn roots(pem: &[u8]) -> Result<RootCertStore, ConfigError> {

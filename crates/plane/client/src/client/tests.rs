@@ -326,6 +326,121 @@ async fn a_prefix_and_a_token_go_with_every_request() {
 }
 
 #[tokio::test]
+async fn another_certificate_means_another_connection_and_no_broken_watch() {
+    let (lines, written) = mpsc::unbounded_channel();
+    let written = parking_lot::Mutex::new(Some(written));
+    let server = TestServer::start(HTTP2, move |seen| match seen.line.contains("watch=") {
+        true => Reply {
+            code: 200,
+            body: ReplyBody::Written(written.lock().take().unwrap()),
+        },
+        false => echo(seen),
+    })
+    .await;
+    let client = server.client();
+    let mut watch = client
+        .watch(&config_maps(), &WatchParams::default())
+        .await
+        .unwrap();
+    client.get(&config_maps().name("a")).await.unwrap();
+    assert_eq!(server.accepted.load(Ordering::SeqCst), 1);
+
+    let (certificate, key) = server.pki.issue("node", ExtendedKeyUsagePurpose::ClientAuth);
+    let renewed = Identity {
+        certificate_pem: certificate.into(),
+        key_pem: key.into(),
+    };
+    client.exchange_identity(&renewed).unwrap();
+    client.get(&config_maps().name("a")).await.unwrap();
+    client.get(&config_maps().name("b")).await.unwrap();
+    assert_eq!(server.accepted.load(Ordering::SeqCst), 2);
+    let event = r#"{"type":"ADDED","object":{"metadata":{"name":"a","resourceVersion":"2"}}}"#;
+    lines.send(Ok(format!("{event}\n").into())).unwrap();
+    let told = std::future::poll_fn(|cx| {
+        let watch = Pin::new(&mut watch);
+        futures_core::Stream::poll_next(watch, cx)
+    });
+    assert!(matches!(told.await, Some(Ok(WatchEvent::Added(object))) if object.name() == "a"));
+
+    let broken = Identity {
+        certificate_pem: b"none".to_vec(),
+        ..renewed
+    };
+    assert!(client.exchange_identity(&broken).is_err());
+    client.get(&config_maps().name("a")).await.unwrap();
+}
+
+#[tokio::test]
+async fn an_authority_is_found_by_its_hash_where_the_chain_or_cluster_info_shows_it() {
+    use crate::authority::{AuthorityError, AuthorityHash, find_authority};
+    let pki = Pki::new();
+    let ca = pki.ca.as_ref().pem();
+    let (certificate, key) = pki.issue("127.0.0.1", ExtendedKeyUsagePurpose::ServerAuth);
+    let start = async |shows_chain: bool, tells: bool| {
+        let mut chain = vec![CertificateDer::from_pem_slice(certificate.as_bytes()).unwrap()];
+        chain.extend(shows_chain.then(|| pki.ca.as_ref().der().clone()));
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let tls = rustls::ServerConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_no_client_auth()
+            .with_single_cert(chain, PrivateKeyDer::from_pem_slice(key.as_bytes()).unwrap())
+            .unwrap();
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let ca = base64::Engine::encode(&base64::engine::general_purpose::STANDARD, &ca);
+        let handler = move |seen: Seen| {
+            assert_eq!(
+                seen.line,
+                "GET /api/v1/namespaces/kube-public/configmaps/cluster-info"
+            );
+            let kubeconfig = format!("clusters:\n- cluster: {{certificate-authority-data: {ca}}}\n");
+            match tells {
+                true => whole(
+                    200,
+                    serde_json::json!({"data": {"kubeconfig": kubeconfig}}).to_string(),
+                ),
+                false => whole(403, "{}"),
+            }
+        };
+        let acceptor = TlsAcceptor::from(Arc::new(tls));
+        let (accepted, freeze) = (Arc::default(), Arc::default());
+        let mut running = JoinSet::new();
+        running.spawn(serve(
+            listener,
+            acceptor,
+            HTTP1,
+            Arc::new(handler),
+            accepted,
+            freeze,
+        ));
+        (Server::parse(&format!("https://{address}")).unwrap(), running)
+    };
+    let right = AuthorityHash::of_pem(ca.as_bytes()).unwrap();
+    let wrong = AuthorityHash::of_pem(Pki::new().ca.as_ref().pem().as_bytes()).unwrap();
+    for (shows_chain, tells) in [(true, false), (false, true)] {
+        let (server, _running) = start(shows_chain, tells).await;
+        let found = find_authority(&server, right).await.unwrap();
+        assert_eq!(AuthorityHash::of_pem(&found).unwrap(), right);
+        let refused = find_authority(&server, wrong)
+            .await
+            .expect_err("another authority");
+        assert!(
+            matches!(&refused, AuthorityError::Other { seen, .. } if *seen == right.to_string()),
+            "{refused}"
+        );
+    }
+    let (server, _running) = start(false, false).await;
+    let refused = find_authority(&server, right)
+        .await
+        .expect_err("nothing to compare");
+    assert!(
+        refused.to_string().ends_with("its authority is not shown"),
+        "{refused}"
+    );
+}
+
+#[tokio::test]
 async fn refusals_are_statuses_whatever_their_body() {
     let server = TestServer::start(HTTP2, |seen| match seen.line.rsplit('/').next() {
         Some("status") => whole(
