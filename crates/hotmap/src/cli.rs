@@ -42,6 +42,8 @@ pub(crate) enum Command {
     Down(DownArgs),
     /// Measure this machine, or a cluster with --kubeconfig.
     Bench(crate::bench::BenchArgs),
+    /// Make, list and delete the tokens with which nodes join.
+    Token(crate::token::TokenArgs),
     /// Print shell completions.
     Completions {
         /// The shell to complete for.

@@ -9,6 +9,7 @@ mod following;
 mod node_flags;
 mod output;
 mod stop_signals;
+mod token;
 mod up;
 mod version;
 
@@ -66,6 +67,7 @@ fn main() -> ExitCode {
             Err(error) => wrong_call(&error),
         },
         Command::Bench(args) => finish(run(bench::run(args)).map(|()| ExitCode::SUCCESS)),
+        Command::Token(args) => finish(run(token::run(args)).map(|()| ExitCode::SUCCESS)),
         Command::Completions { shell } => {
             clap_complete::generate(shell, &mut Cli::command(), "hotmap", &mut std::io::stdout());
             ExitCode::SUCCESS

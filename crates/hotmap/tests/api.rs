@@ -39,6 +39,8 @@ fn has(text: &str, parts: &[&str]) {
 mod articles;
 #[path = "api/audit.rs"]
 mod audit;
+#[path = "api/certificates.rs"]
+mod certificates;
 #[path = "api/crash.rs"]
 mod crash;
 #[path = "api/create.rs"]
@@ -53,6 +55,8 @@ mod edit;
 mod garbage;
 #[path = "api/history.rs"]
 mod history;
+#[path = "api/join.rs"]
+mod join;
 #[path = "api/limits.rs"]
 mod limits;
 #[path = "api/node_life.rs"]
