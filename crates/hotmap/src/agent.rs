@@ -1,5 +1,7 @@
 //! `hotmap agent`: a node by itself, against any Kubernetes API.
 
+mod join;
+
 use std::{
     net::{IpAddr, SocketAddr, ToSocketAddrs, UdpSocket},
     path::{Path, PathBuf},
@@ -10,7 +12,9 @@ use anyhow::Context;
 use hotmap_agent::{Access, Agent, AgentConfig, AgentError, Metrics};
 use hotmap_client::{Client, ClientConfig, Surroundings};
 use hotmap_runtime::BootId;
+pub(crate) use join::JoinArgs;
 use tokio::task::spawn_blocking;
+use tokio_util::task::AbortOnDropHandle;
 
 use crate::{
     cli::AgentArgs,
@@ -26,6 +30,7 @@ pub(crate) struct AgentCall {
     data_dir: PathBuf,
     kubeconfig: Option<PathBuf>,
     context: Option<String>,
+    join: JoinArgs,
     node: NodeConfig,
     node_ip: Option<IpAddr>,
 }
@@ -45,6 +50,7 @@ impl AgentCall {
             data_dir: args.data_dir.data_dir.map_or_else(data_dir::default_path, Ok)?,
             kubeconfig: args.kubeconfig,
             context: args.context,
+            join: args.join,
             node: NodeConfig::try_from(args.node, "run it as root")?,
             node_ip: args.node_ip,
         })
@@ -56,20 +62,31 @@ pub(crate) async fn run(call: AgentCall) -> anyhow::Result<()> {
     let begun = Instant::now();
     let mut signals = StopSignals::listen()?;
     let data_dir = DataDir::create(&call.data_dir)?;
-    let found = spawn_blocking(move || {
-        ClientConfig::find(
-            call.kubeconfig.as_deref(),
-            call.context.as_deref(),
-            &Surroundings::of_process(),
-        )
-    });
-    let api = found.await??;
+    let joined = match (&call.kubeconfig, &call.context) {
+        (None, None) => tokio::select! {
+            joined = call.join.ensure(&data_dir, &call.node.name) => joined?,
+            _ = signals.next() => anyhow::bail!("stopped before the node had joined"),
+        },
+        _ => None,
+    };
+    let api = match &joined {
+        Some(joined) => joined.config().await?,
+        None => {
+            let (kubeconfig, context) = (call.kubeconfig, call.context);
+            let surroundings = Surroundings::of_process();
+            spawn_blocking(move || {
+                ClientConfig::find(kubeconfig.as_deref(), context.as_deref(), &surroundings)
+            })
+            .await??
+        }
+    };
     let node_ip = match call.node_ip {
         Some(address) => address,
         None => address_towards(&api.server.host, api.server.port)?,
     };
     let url = format!("https://{}:{}", api.server.host, api.server.port);
     let client = Client::new(api)?;
+    let _rotation = joined.map(|joined| AbortOnDropHandle::new(joined.keep_fresh(client.clone())));
     let config = AgentConfig {
         node_name: call.node.name.clone(),
         data_dir: data_dir.path().to_owned(),

@@ -156,12 +156,14 @@ pub(crate) enum StoreKind {
 pub(crate) struct AgentArgs {
     #[command(flatten)]
     pub(crate) data_dir: DataDirArg,
-    /// How the API is reached [default: as kubectl finds it: KUBECONFIG, ~/.kube/config, the pod's account]
+    /// How the API is reached [default: as it has joined; else as kubectl finds it: KUBECONFIG, ~/.kube/config, the pod's account]
     #[arg(long, env = "HOTMAP_KUBECONFIG", value_name = "FILE")]
     pub(crate) kubeconfig: Option<PathBuf>,
     /// Which context of the kubeconfig [default: its current one]
     #[arg(long, env = "HOTMAP_CONTEXT", value_name = "NAME")]
     pub(crate) context: Option<String>,
+    #[command(flatten)]
+    pub(crate) join: crate::agent::JoinArgs,
     #[command(flatten)]
     pub(crate) node: NodeArgs,
     /// The node's address in its status [default: the one that packets to the API leave from]

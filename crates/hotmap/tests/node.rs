@@ -47,6 +47,8 @@ mod hooks;
 mod isolation;
 #[path = "node/jobs.rs"]
 mod jobs;
+#[path = "node/join.rs"]
+mod join;
 #[path = "node/lifecycle.rs"]
 mod lifecycle;
 #[path = "node/live_subpath.rs"]

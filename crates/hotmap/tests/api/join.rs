@@ -110,7 +110,8 @@ fn a_node_joins_with_a_token_and_stays_without_it() {
             .await
             .expect("a watch");
         let (told, mut renewed) = tokio::sync::mpsc::unbounded_channel();
-        let rotating = tokio::spawn(rotation.run(node.clone(), move |until| drop(told.send(until))));
+        let rotating =
+            tokio::spawn(rotation.run(node.clone(), move |until| told.send(until).unwrap_or_default()));
         let renewed = tokio::time::timeout(PATIENCE, renewed.recv()).await;
         renewed.expect("in time").expect("a new certificate");
         assert_ne!(certificate(&kubeconfig), before);
