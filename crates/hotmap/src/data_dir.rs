@@ -6,6 +6,7 @@
 //! store.redb           all objects
 //! pki/                 CA, certificates, keys
 //! admin.kubeconfig     how kubectl gets in
+//! agent.kubeconfig     how a node that has joined is known
 //! digest.key           key of the digests that reports give of Secrets
 //! host-images.yaml     what an image name stands for on this host (optional, yours)
 //! pods/ logs/          state and logs of pods
