@@ -1,11 +1,11 @@
 //! How changes are found: told of, asked for now and then, and by the net when nobody tells.
 
-use std::fs;
+use std::{fs, time::Instant};
 
 use serde_json::{Value, json};
 
 use crate::{
-    harness::Release,
+    harness::{PATIENCE, Release},
     host::{Node, config_map, idle, pod, secret},
 };
 
@@ -151,6 +151,11 @@ fn one_watch_tells_of_all_that_the_pods_of_a_node_refer_to() {
     object["data"]["a"] = "2".into();
     node.create([object]);
     node.until_file("q", "/v/a", "2");
+    // Of pods, ConfigMaps and Secrets one each, however many objects there are.
+    let begun = Instant::now();
+    while node.metric("hotmap_watch_streams") != 3.0 {
+        assert!(begun.elapsed() < PATIENCE, "{}", node.ok("get --raw /metrics"));
+    }
     node.ok("delete pod r");
     assert_eq!(selected("node-a"), ["c", "i", "kube-root-ca.crt"]);
     assert_eq!(node.metric(REPAIRS), 0.0);

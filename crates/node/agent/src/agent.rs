@@ -11,9 +11,7 @@ use std::{
     time::Duration,
 };
 
-use hotmap_client::{
-    Backoff, Client, ClientError, ClientListWatch, FollowEvent, Follower, RawObject, ResourcePath,
-};
+use hotmap_client::{Backoff, Client, ClientError, ClientListWatch, FollowEvent, RawObject, ResourcePath};
 use hotmap_runtime::{
     BootId, ConfigError, Event, HostImagesError, OpenError, Prepared, PurgeError, Runtime, RuntimeConfig,
 };
@@ -280,8 +278,7 @@ impl Agent {
         let path = ResourcePath::new("", "v1", "pods");
         let selector = format!("spec.nodeName={}", self.shared.machine.name);
         let source = ClientListWatch::new(self.shared.client.clone(), path).with_field_selector(selector);
-        let mut follower =
-            Follower::new(source, self.server.follower()).observed_by(Arc::new(self.metrics.clone()));
+        let mut follower = self.server.follow(source, &self.metrics);
         let mut events = self.shared.runtime.events();
         let mut workers = Workers::default();
         let mut shutdown = std::pin::pin!(shutdown);

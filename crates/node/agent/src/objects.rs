@@ -29,7 +29,7 @@ use futures_util::{StreamExt, stream};
 use hotmap_client::{Backoff, Client, RawObject, ResourcePath};
 use hyper::Method;
 use parking_lot::Mutex;
-use tokio::{runtime::Handle, task::AbortHandle, time::Instant};
+use tokio::{runtime::Handle, sync::Semaphore, task::AbortHandle, time::Instant};
 use tracing::{debug, warn};
 
 pub use detection::{ChangeDetection, UnknownChangeDetection};
@@ -46,7 +46,8 @@ use crate::{
 
 /// How long what was read is fresh where the Node does not say (`pkg/kubelet/configmap`, Kubernetes 1.36).
 const TTL_DEFAULT: Duration = Duration::from_secs(60);
-/// So many objects are asked for at once: enough to hide the way there, few enough to leave room for others.
+/// So many objects are asked for at once: enough to hide the way there, few enough that watches and reads together find room
+/// on one connection, also when a node with many pods starts.
 const READS_AT_ONCE: usize = 16;
 /// Pauses between tries of the first read of an object, without which a pod does not start.
 const FIRST_READ_RETRY_MIN: Duration = Duration::from_millis(50);
@@ -80,6 +81,8 @@ pub(crate) struct ObjectCache {
     runtime: Handle,
     ttl_ms: AtomicU64,
     metrics: Metrics,
+    /// The right to ask: [`READS_AT_ONCE`] of them.
+    reads: Semaphore,
     followed: Mutex<BTreeMap<ObjectRef, Followed>>,
     /// The watches of the node, and the net.
     tasks: Mutex<Vec<Task>>,
@@ -115,6 +118,7 @@ impl ObjectCache {
             runtime: Handle::current(),
             ttl_ms: AtomicU64::new(TTL_DEFAULT.as_millis() as u64),
             metrics,
+            reads: Semaphore::new(READS_AT_ONCE),
             followed: Mutex::default(),
             tasks: Mutex::default(),
         });
@@ -268,6 +272,7 @@ impl ObjectCache {
             Read::Newest => "",
             Read::Any => "?resourceVersion=0",
         };
+        let _turn = self.reads.acquire().await.expect("nobody closes it");
         let answer = self
             .client
             .raw(Method::GET, &format!("{path}{query}"), None)

@@ -9,7 +9,7 @@ use hotmap_client::{ClientListWatch, FollowEvent, Follower, RawObject, ResourceP
 use serde::Deserialize;
 use tracing::{info, warn};
 
-use super::{Entry, ObjectCache, Read, ServerKind, TTL_DEFAULT, news, server_kind::NODE_FIELD};
+use super::{Entry, ObjectCache, Read, TTL_DEFAULT, news, server_kind::NODE_FIELD};
 use crate::references::{ObjectKind, ObjectRef};
 
 /// Where the Node says how many whole seconds an object is fresh (`pkg/apis/core/annotation_key_constants.go`,
@@ -21,7 +21,7 @@ impl ObjectCache {
     pub(super) async fn follow(self: Arc<Self>, reference: ObjectRef) {
         let source = ClientListWatch::new(self.client.clone(), reference.collection())
             .with_field_selector(format!("metadata.name={}", reference.name));
-        let mut follower = self.follower(self.timed(source));
+        let mut follower = self.follower(source);
         let mut state = Interruption::default();
         while !self
             .with_entry(&reference, |entry| entry.is_immutable())
@@ -50,7 +50,7 @@ impl ObjectCache {
     pub(super) async fn follow_node(self: Arc<Self>, kind: ObjectKind) {
         let source = ClientListWatch::new(self.client.clone(), ResourcePath::new("", "v1", kind.plural()))
             .with_field_selector(format!("{NODE_FIELD}={}", self.following.node_name));
-        let mut follower = self.follower(self.timed(source));
+        let mut follower = self.follower(source);
         let mut state = Interruption::default();
         loop {
             match follower.next().await {
@@ -68,15 +68,7 @@ impl ObjectCache {
     }
 
     fn follower(&self, source: ClientListWatch) -> Follower<ClientListWatch> {
-        Follower::new(source, self.following.server.follower()).observed_by(Arc::new(self.metrics.clone()))
-    }
-
-    /// Our own server tells when each change was committed.
-    fn timed(&self, source: ClientListWatch) -> ClientListWatch {
-        match self.following.server {
-            ServerKind::Own => source.with_commit_time(),
-            ServerKind::Stock => source,
-        }
+        self.following.server.follow(source, &self.metrics)
     }
 
     fn heard(&self, reference: &ObjectRef, object: Option<&RawObject>) {

@@ -1,9 +1,13 @@
 //! Which server the node talks to: ours has a watch made for nodes, and says every 5 s where it stands.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
-use hotmap_client::{Backoff, Client, ClientError, FollowerConfig, ListParams, ResourcePath};
+use hotmap_client::{
+    Backoff, Client, ClientError, ClientListWatch, Follower, FollowerConfig, ListParams, ResourcePath,
+};
 use tracing::{info, warn};
+
+use crate::metrics::Metrics;
 
 /// The field by which our server selects what the pods of a node refer to.
 pub(super) const NODE_FIELD: &str = "hotmap.dev/node";
@@ -21,12 +25,14 @@ pub(crate) enum ServerKind {
 }
 
 impl ServerKind {
-    /// How patient those are who follow something there.
-    pub(crate) fn follower(self) -> FollowerConfig {
-        match self {
-            Self::Own => FollowerConfig::NODE,
-            Self::Stock => FollowerConfig::STOCK,
-        }
+    /// Follows something there, with patience to match. Who asks our server for the times of commits, which no other knows, is
+    /// told every 5 s where the watch stands, whatever identity asks.
+    pub(crate) fn follow(self, source: ClientListWatch, metrics: &Metrics) -> Follower<ClientListWatch> {
+        let (source, config) = match self {
+            Self::Own => (source.with_commit_time(), FollowerConfig::NODE),
+            Self::Stock => (source, FollowerConfig::STOCK),
+        };
+        Follower::new(source, config).observed_by(Arc::new(metrics.clone()))
     }
 }
 

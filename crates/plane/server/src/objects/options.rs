@@ -100,7 +100,7 @@ pub(super) enum Match {
 }
 
 /// Asks a watch for the commit time of each change, in nanoseconds since 1970, as `committedUnixNano` beside `type` and
-/// `object`; JSON only. Clients that do not ask see upstream's frames.
+/// `object`; JSON only. Clients that do not ask see upstream's frames. Who asks is a node, and gets a node's bookmarks.
 const COMMIT_TIME: &str = "hotmap.dev/commit-time";
 
 /// The options of list, watch and deletecollection.

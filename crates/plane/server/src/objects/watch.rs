@@ -95,7 +95,8 @@ impl Objects {
                 ));
             }
         };
-        let is_node = request.user.is_in("system:nodes");
+        // An agent may come with any identity: then it is known by what no other client asks for.
+        let is_node = request.user.is_in("system:nodes") || options.commit_time;
         let period = if is_node {
             NODE_BOOKMARK_PERIOD
         } else {
