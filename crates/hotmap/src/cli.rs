@@ -40,6 +40,8 @@ pub(crate) enum Command {
     Agent(AgentArgs),
     /// Stop the pods that outlive `up` and `agent`.
     Down(DownArgs),
+    /// Tell who has which revision of a ConfigMap or Secret, who is behind, and why.
+    Status(crate::status::StatusArgs),
     /// Measure this machine, or a cluster with --kubeconfig.
     Bench(crate::bench::BenchArgs),
     /// Make, list and delete the tokens with which nodes join.

@@ -8,6 +8,7 @@ mod down;
 mod following;
 mod node_flags;
 mod output;
+mod status;
 mod stop_signals;
 mod token;
 mod up;
@@ -64,6 +65,10 @@ fn main() -> ExitCode {
         },
         Command::Down(args) => match down::DownConfig::try_from(args) {
             Ok(config) => finish(run(down::run(config)).map(|()| ExitCode::SUCCESS)),
+            Err(error) => wrong_call(&error),
+        },
+        Command::Status(args) => match status::StatusConfig::try_from(args) {
+            Ok(config) => finish(run(status::run(config))),
             Err(error) => wrong_call(&error),
         },
         Command::Bench(args) => finish(run(bench::run(args)).map(|()| ExitCode::SUCCESS)),
