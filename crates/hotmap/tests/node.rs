@@ -69,6 +69,8 @@ mod rolling;
 mod security;
 #[path = "node/stateful_sets.rs"]
 mod stateful_sets;
+#[path = "node/status.rs"]
+mod status;
 #[path = "node/tokens_in_pods.rs"]
 mod tokens_in_pods;
 #[path = "node/volumes.rs"]

@@ -29,6 +29,7 @@ mod node;
 mod nudge;
 mod objects;
 mod pod;
+mod pod_socket;
 mod probes;
 mod records;
 mod references;

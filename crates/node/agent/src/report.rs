@@ -20,11 +20,12 @@ use std::{path::Path, sync::Arc};
 use hotmap_client::Client;
 use jiff::Timestamp;
 use parking_lot::Mutex;
+use serde_json::{Map, Value};
 use tokio::sync::Notify;
 
 pub use digest::{DigestKey, DigestKeyError};
 pub(crate) use digest::{Fingerprints, Revision};
-pub(crate) use ledger::{Built, Ledger, Wants, Way};
+pub(crate) use ledger::{Built, Ledger, Load, LoadError, Wants, Way};
 pub(crate) use snapshot::{Snapshot, Snapshots};
 
 use crate::{
@@ -92,6 +93,28 @@ impl Reports {
             Some((reference, revision))
         });
         revisions.collect()
+    }
+
+    /// What a program of the pod says it did with a projection.
+    pub(crate) fn loaded(
+        &self,
+        pod_uid: &str,
+        volume: Option<&str>,
+        projection: &str,
+        load: Load,
+    ) -> Result<(), LoadError> {
+        let noted = self
+            .inner
+            .ledger
+            .lock()
+            .loaded(pod_uid, volume, projection, load, SystemClock.now());
+        self.inner.changed.notify_one();
+        noted
+    }
+
+    /// The report as it would be now.
+    pub(crate) fn document(&self) -> Map<String, Value> {
+        self.inner.ledger.lock().document()
     }
 
     /// What a volume holds; nothing if it was never projected.

@@ -30,7 +30,6 @@ pub(crate) type Built = BTreeMap<ObjectRef, Option<Arc<Revision>>>;
 pub(crate) type Wants = BTreeMap<String, BTreeSet<ObjectRef>>;
 
 /// What a program says it did with a projection.
-#[cfg_attr(not(test), expect(dead_code, reason = "the socket of the pods calls it"))]
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Load {
     Done,
@@ -114,6 +113,8 @@ impl Ledger {
         entry
             .consumers
             .retain(|way, _| !matches!(way, Way::Volume(volume) if !volumes.contains_key(volume)));
+        entry.loads.retain(|volume, _| volumes.contains_key(volume));
+        entry.projections.retain(|volume, _| volumes.contains_key(volume));
         for (volume, refs) in volumes {
             let consumer = entry.consumers.entry(Way::Volume(volume)).or_default();
             consumer.refs = refs;
@@ -273,31 +274,34 @@ impl Ledger {
             .collect()
     }
 
-    #[cfg_attr(not(test), expect(dead_code, reason = "the socket of the pods calls it"))]
-    /// A program of the pod says what it did with a projection of a volume.
+    /// A program of the pod says what it did with a projection: of this volume, or of the one that has shown it.
     ///
     /// # Errors
-    /// The pod has no such volume.
+    /// [`LoadError`]: nothing was noted.
     pub(crate) fn loaded(
         &mut self,
         uid: &str,
-        volume: &str,
+        volume: Option<&str>,
         projection: &str,
         load: Load,
         now: Timestamp,
-    ) -> Result<(), NoVolume> {
-        let pod = self.pods.get_mut(uid).ok_or(NoVolume)?;
-        if !pod.consumers.contains_key(&Way::Volume(volume.to_owned())) {
-            return Err(NoVolume);
+    ) -> Result<(), LoadError> {
+        let pod = self.pods.get_mut(uid).ok_or(LoadError::NoVolume)?;
+        let volume = match volume {
+            Some(volume) => volume.to_owned(),
+            None => pod.shown_by(projection).ok_or(LoadError::NeverShown)?,
+        };
+        if !pod.consumers.contains_key(&Way::Volume(volume.clone())) {
+            return Err(LoadError::NoVolume);
         }
-        let loaded = pod.loads.entry(volume.to_owned()).or_default();
+        let loaded = pod.loads.entry(volume.clone()).or_default();
         match load {
             Load::Done => {
                 *loaded = Loaded {
                     good: Some(projection.to_owned()),
                     ..Loaded::default()
                 };
-                pod.look_up_load(volume);
+                pod.look_up_load(&volume);
             }
             Load::Failed(why) => loaded.refused = Some((why, now)),
         }
@@ -311,9 +315,14 @@ impl Ledger {
     }
 }
 
-/// The pod has no such volume.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) struct NoVolume;
+/// Why what a program says is not noted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum LoadError {
+    #[error("the pod has no such volume of ConfigMaps or Secrets")]
+    NoVolume,
+    #[error("no volume of the pod has shown this revision; name the volume")]
+    NeverShown,
+}
 
 impl Way {
     fn sub_path(container: &str, volume: &str) -> Self {
@@ -330,6 +339,13 @@ impl Way {
 }
 
 impl PodEntry {
+    /// The volume that has shown a projection.
+    fn shown_by(&self, projection: &str) -> Option<String> {
+        let mut shown = self.projections.iter();
+        let found = shown.find(|(_, known)| known.iter().any(|(name, _)| name == projection));
+        found.map(|(volume, _)| volume.clone())
+    }
+
     fn look_up_load(&mut self, volume: &str) {
         let Some(loaded) = self.loads.get_mut(volume) else {
             return;

@@ -12,6 +12,9 @@ use crate::clock::Clock;
 
 /// A change is heard of, and the volumes follow in the next milliseconds: one report speaks of both.
 const SETTLE: Duration = Duration::from_millis(20);
+/// The same for the first report: the pods that ran before this agent are found one after the other, and none of them shall
+/// be missing where the agent before us told of it.
+const FIRST_SETTLE: Duration = Duration::from_secs(1);
 /// Pause between two reports, and how much of it is chance, so that nodes do not write in step.
 const PAUSE: Duration = Duration::from_secs(1);
 const PAUSE_JITTER_PERCENT: u32 = 25;
@@ -67,8 +70,9 @@ pub(super) async fn write_for_ever(
     loop {
         reports.inner.changed.notified().await;
         let wait = not_before.and_then(|due| Duration::try_from(due.duration_since(clock.now())).ok());
-        clock.sleep(wait.unwrap_or_default().max(SETTLE)).await;
-        let document = reports.inner.ledger.lock().document();
+        let settle = if told.is_some() { SETTLE } else { FIRST_SETTLE };
+        clock.sleep(wait.unwrap_or_default().max(settle)).await;
+        let document = reports.document();
         if told.as_ref() == Some(&document) {
             continue;
         }

@@ -65,6 +65,7 @@ impl Worker {
         self.shared.objects.set_references(&self.uid, &BTreeSet::new());
         self.shared.tokens.set_wanted(&self.uid, BTreeSet::new());
         self.shared.reports.note(|ledger, _| ledger.gone(&self.uid));
+        self.shared.sockets.close(&self.uid);
     }
 
     pub(super) async fn clear_volumes(&mut self) -> bool {

@@ -15,6 +15,7 @@ use tokio::task::spawn_blocking;
 use super::Shared;
 use crate::{
     pod::{Container, Pod, Volume, VolumeMount},
+    pod_socket,
     volumes::{Placement, PlacementError},
 };
 
@@ -80,6 +81,7 @@ pub(super) async fn prepare(
             };
             mounts.push(place.mount(mount, &mut held)?);
         }
+        mounts.extend(agent_socket(&shared, &pod, &container));
         // The outer mount has to stand before what is mounted below it.
         mounts.sort_by(|one, two| one.target.cmp(&two.target));
         Ok((mounts, held))
@@ -87,6 +89,32 @@ pub(super) async fn prepare(
     spawn_blocking(work)
         .await
         .expect("preparing mounts does not panic")
+}
+
+/// The directory of the agent's socket, unless the container has something of its own there or around it.
+fn agent_socket(shared: &Shared, pod: &Pod, container: &Container) -> Option<MountConfig> {
+    let target = Path::new(pod_socket::DIRECTORY_IN_PODS);
+    let own = container
+        .volume_mounts
+        .iter()
+        .map(|mount| Path::new(&mount.mount_path));
+    // `/var/run` is `/run` on most hosts.
+    let own = own.map(|path| {
+        path.strip_prefix("/var/run")
+            .map_or(path.to_owned(), |below| Path::new("/run").join(below))
+    });
+    if own
+        .into_iter()
+        .any(|path| target.starts_with(&path) || path.starts_with(target))
+    {
+        return None;
+    }
+    Some(MountConfig {
+        source: shared.sockets.mounted(&pod.metadata.uid)?,
+        target: target.to_owned(),
+        read_only: true,
+        id_mapped: false,
+    })
 }
 
 struct Place<'a> {

@@ -104,7 +104,12 @@ impl Worker {
             .filter(|(_, refs)| !refs.is_empty())
             .collect();
         let (uid, reports) = (&self.uid, &self.shared.reports);
+        let has_volumes = !wants.is_empty();
         reports.note(|ledger, now| ledger.pod(uid, &pod.metadata.name, wants, now));
+        if has_volumes && let Err(error) = self.shared.sockets.open(uid).await {
+            // Without it nobody hears what was loaded; what is delivered does not depend on it.
+            warn!(pod_uid = %uid, %error, "the pod has no socket of the agent");
+        }
         if self.published.is_none() {
             self.note_running(pod).await;
         }

@@ -206,11 +206,11 @@ fn what_programs_say_is_mapped_from_the_projection_to_the_revision() {
     ledger.project("a", (1, 1), "..1", 1);
     ledger.project("b", (1, 1), "..1", 1);
     assert_eq!(
-        ledger.loaded("a", "nope", "..1", Load::Done, at(2)),
-        Err(NoVolume)
+        ledger.loaded("a", Some("nope"), "..1", Load::Done, at(2)),
+        Err(LoadError::NoVolume)
     );
     ledger
-        .loaded("a", "cfg", "..1", Load::Done, at(2))
+        .loaded("a", Some("cfg"), "..1", Load::Done, at(2))
         .expect("its volume");
     assert_eq!(ledger.app()["loaded"], json!({"reporting": 1, "current": 1}));
     ledger.hear(2, 2, 5);
@@ -221,26 +221,34 @@ fn what_programs_say_is_mapped_from_the_projection_to_the_revision() {
         ["web-a cfg - loaded 1 06: the program has not said that it loaded it"]
     );
     ledger
-        .loaded("a", "cfg", "..2", Load::Failed("line 3".to_owned()), at(7))
+        .loaded("a", Some("cfg"), "..2", Load::Failed("line 3".to_owned()), at(7))
         .expect("its volume");
     assert_eq!(
         ledger.rows(),
         ["web-a cfg - loaded 1 07: the program refused it: line 3"]
     );
     ledger
-        .loaded("a", "cfg", "..2", Load::Done, at(8))
+        .loaded("a", Some("cfg"), "..2", Load::Done, at(8))
         .expect("its volume");
     assert_eq!(ledger.rows(), [""; 0]);
     ledger
-        .loaded("a", "cfg", "..unknown", Load::Done, at(9))
+        .loaded("a", Some("cfg"), "..unknown", Load::Done, at(9))
         .expect("its volume");
     assert_eq!(
         ledger.rows(),
         ["web-a cfg - loaded - 06: the program has loaded a projection that the agent does not know"]
     );
+    assert_eq!(
+        ledger.loaded("a", None, "..unknown", Load::Done, at(9)),
+        Err(LoadError::NeverShown)
+    );
+    ledger
+        .loaded("a", None, "..2", Load::Done, at(9))
+        .expect("it has shown it");
+    assert_eq!(ledger.rows(), [""; 0]);
     // A program may be told of a projection before the agent has noted it.
     ledger
-        .loaded("a", "cfg", "..3", Load::Done, at(9))
+        .loaded("a", Some("cfg"), "..3", Load::Done, at(9))
         .expect("its volume");
     ledger.hear(3, 3, 10);
     ledger.project("a", (3, 3), "..3", 10);
