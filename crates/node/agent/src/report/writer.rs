@@ -67,6 +67,8 @@ pub(super) async fn write_for_ever(
 ) {
     let mut told: Option<Map<String, Value>> = None;
     let mut not_before: Option<Timestamp> = None;
+    // A failure is told at every try; one line about it is enough.
+    let mut is_refused = false;
     loop {
         reports.inner.changed.notified().await;
         let wait = not_before.and_then(|due| Duration::try_from(due.duration_since(clock.now())).ok());
@@ -80,12 +82,15 @@ pub(super) async fn write_for_ever(
             Ok(()) => {
                 debug!("deliveries reported");
                 told = Some(document);
+                is_refused = false;
                 pace.retries.reset();
                 pace.pause()
             }
             Err(error) => {
                 let pause = pace.retries.next_delay();
-                warn!(%error, ?pause, "deliveries not reported, the next try speaks of the newest ones");
+                if !std::mem::replace(&mut is_refused, true) {
+                    warn!(%error, "deliveries not reported, the next try speaks of the newest ones");
+                }
                 // Also if nothing happens in between.
                 reports.inner.changed.notify_one();
                 pause
