@@ -57,6 +57,8 @@ mod live_subpath;
 mod logs;
 #[path = "node/nginx.rs"]
 mod nginx;
+#[path = "node/observed.rs"]
+mod observed;
 #[path = "node/probes.rs"]
 mod probes;
 #[path = "node/real_shapes.rs"]

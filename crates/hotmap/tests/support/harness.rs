@@ -27,7 +27,7 @@ pub(crate) use http::{Http, client_config, is_private};
 pub(crate) use kubectl::{Kubectl, Release};
 pub(crate) use python::Python;
 pub(crate) use server::{Server, ServerOptions, hotmap};
-pub(crate) use tools::skipped;
+pub(crate) use tools::{find as tool, skipped};
 
 /// What must happen happens within this time, also on a busy machine; a test that hits it has failed.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(150);
