@@ -106,6 +106,8 @@ pub(crate) enum SwapOutcome {
 }
 
 impl FailureReason {
+    const ALL: [Self; 4] = [Self::Missing, Self::Unheard, Self::Payload, Self::Write];
+
     fn as_str(self) -> &'static str {
         match self {
             Self::Missing => "missing",
@@ -116,10 +118,29 @@ impl FailureReason {
     }
 }
 
+impl Counts {
+    /// Shows what has never happened as zero: a rate that begins with the first failure would miss that one.
+    fn begin_at_zero(&self) {
+        for outcome in ["swapped", "unchanged", "failed"] {
+            self.writes.get_or_create(&OutcomeLabels { outcome }).inc_by(0);
+        }
+        for outcome in ["swapped", "unchanged", "failed", "unavailable"] {
+            self.swaps.get_or_create(&OutcomeLabels { outcome }).inc_by(0);
+        }
+        for reason in FailureReason::ALL.map(FailureReason::as_str) {
+            self.failures.get_or_create(&ReasonLabels { reason }).inc_by(0);
+        }
+        for reason in WatchEnd::REOPENED.map(WatchEnd::as_str) {
+            self.reconnects.get_or_create(&ReasonLabels { reason }).inc_by(0);
+        }
+    }
+}
+
 impl Metrics {
     /// Puts everything under the names that `/metrics` shows.
     pub fn register(&self, registry: &mut Registry) {
         let counts = &*self.0;
+        counts.begin_at_zero();
         let help =
             "From the commit of a change to its content in a volume, where the API tells when it committed";
         registry.register_with_unit(

@@ -98,6 +98,7 @@ impl Metrics {
             panics.clone(),
         );
         let audit = AuditCounts::default();
+        audit.lost(0);
         registry.register(
             "apiserver_audit_event",
             "Audit records written",

@@ -29,6 +29,15 @@ pub enum WatchEnd {
 }
 
 impl WatchEnd {
+    /// Every end after which a watch is opened again.
+    pub const REOPENED: [Self; 5] = [
+        Self::Closed,
+        Self::Broken,
+        Self::Silent,
+        Self::Expired,
+        Self::Refused,
+    ];
+
     /// One word, for a metric.
     pub fn as_str(self) -> &'static str {
         match self {
