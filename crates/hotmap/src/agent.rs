@@ -1,5 +1,6 @@
 //! `hotmap agent`: a node by itself, against any Kubernetes API.
 
+mod door;
 mod join;
 
 use std::{
@@ -9,6 +10,7 @@ use std::{
 };
 
 use anyhow::Context;
+use door::Door;
 use hotmap_agent::{Access, Agent, AgentConfig, AgentError, Metrics};
 use hotmap_client::{Client, ClientConfig, Surroundings};
 use hotmap_runtime::BootId;
@@ -33,6 +35,7 @@ pub(crate) struct AgentCall {
     join: JoinArgs,
     node: NodeConfig,
     node_ip: Option<IpAddr>,
+    listen: Option<SocketAddr>,
 }
 
 /// A call that cannot be carried out as typed: exit code 2.
@@ -53,6 +56,7 @@ impl AgentCall {
             join: args.join,
             node: NodeConfig::try_from(args.node, "run it as root")?,
             node_ip: args.node_ip,
+            listen: args.listen,
         })
     }
 }
@@ -84,15 +88,18 @@ pub(crate) async fn run(call: AgentCall) -> anyhow::Result<()> {
         Some(address) => address,
         None => address_towards(&api.server.host, api.server.port)?,
     };
-    let url = format!("https://{}:{}", api.server.host, api.server.port);
+    let listener = door::bind(call.listen.unwrap_or(SocketAddr::new(node_ip, door::PORT))).await?;
+    let url = api.server.url();
+    let authority_pem = String::from_utf8_lossy(&api.ca_pem).into_owned();
     let client = Client::new(api)?;
     let _rotation = joined.map(|joined| AbortOnDropHandle::new(joined.keep_fresh(client.clone())));
+    let metrics = Metrics::default();
     let config = AgentConfig {
         node_name: call.node.name.clone(),
         data_dir: data_dir.path().to_owned(),
         instance_id: data_dir.id().to_owned(),
         internal_ip: node_ip,
-        port: None,
+        port: Some(listener.local_addr()?.port()),
         allow_privileged: call.node.allow_privileged,
         api_for_pods: None,
         boot_id: call.node.boot_id.as_deref().map(BootId::injected),
@@ -100,11 +107,11 @@ pub(crate) async fn run(call: AgentCall) -> anyhow::Result<()> {
         sync_frequency: call.node.following.sync_frequency,
         avoid_node_selector: call.node.following.fault_avoid_node_selector,
         hold_watches: call.node.following.fault_hold_watches,
-        metrics: Metrics::default(),
+        metrics: metrics.clone(),
     };
     let starting = async {
         let prepared = Agent::prepare(config).await?;
-        prepared.start(client).await
+        prepared.start(client.clone()).await
     };
     let agent = tokio::select! {
         started = starting => started.context("the node does not start")?,
@@ -117,8 +124,22 @@ pub(crate) async fn run(call: AgentCall) -> anyhow::Result<()> {
     ));
     say(format_args!("  API         {url}"));
     say(format_args!("  node        {} ({node_ip})", call.node.name));
+    say(format_args!(
+        "  serves      {} for logs and commands",
+        listener.local_addr()?
+    ));
     say(format_args!("  data        {}", data_dir.path().display()));
     let access = agent.access();
+    let _door = Door {
+        listener,
+        access: access.clone(),
+        client: client.clone(),
+        node_name: call.node.name.clone(),
+        names: vec![call.node.name, node_ip.to_string()],
+        authority_pem,
+        metrics,
+    }
+    .open();
     let stopped = async move {
         signals.next().await;
     };

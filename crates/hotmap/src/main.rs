@@ -6,6 +6,7 @@ mod cli;
 mod data_dir;
 mod down;
 mod following;
+mod node_access;
 mod node_flags;
 mod output;
 mod status;

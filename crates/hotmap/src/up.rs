@@ -5,7 +5,6 @@ mod command;
 mod config;
 mod local_collections;
 mod manifests;
-mod node_access;
 mod plane;
 mod pods_door;
 

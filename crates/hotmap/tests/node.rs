@@ -13,6 +13,8 @@ fn has(text: &str, parts: &[&str]) {
     }
 }
 
+#[path = "node/agents.rs"]
+mod agents;
 #[path = "node/article_001.rs"]
 mod article_001;
 #[path = "node/article_002.rs"]

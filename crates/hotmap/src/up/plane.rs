@@ -20,10 +20,9 @@ use tokio::{
 };
 
 use super::{
-    certificate_signer::OwnAuthority, config::UpConfig, local_collections::LocalCollections,
-    node_access::LocalNode, pods_door,
+    certificate_signer::OwnAuthority, config::UpConfig, local_collections::LocalCollections, pods_door,
 };
-use crate::{data_dir::DataDir, node_flags::NodeConfig};
+use crate::{data_dir::DataDir, node_access::LocalNode, node_flags::NodeConfig};
 
 /// A running instance.
 pub(super) struct Plane {

@@ -14,6 +14,7 @@ fn options(log: &Path, level: &str) -> ServerOptions {
     let flags = ["--audit-log", log, "--audit-level", level];
     ServerOptions {
         flags: flags.map(str::to_owned).into(),
+        ..ServerOptions::default()
     }
 }
 

@@ -186,6 +186,7 @@ fn it_stops_when_asked_and_comes_back_with_everything() {
 fn more_names_reach_the_certificate() {
     let server = Server::start_with(ServerOptions {
         flags: vec!["--tls-san=box.example".into(), "--tls-san=192.0.2.7".into()],
+        ..ServerOptions::default()
     });
     let Some(program) = crate::harness::Python::find() else {
         return;
@@ -215,7 +216,10 @@ fn manifests_given_to_up_are_applied_once_and_again_when_changed() {
     };
     write("{a: '1', b: '2'}");
     let flags = vec!["-f".to_owned(), manifests.display().to_string()];
-    let mut server = Server::start_with(ServerOptions { flags });
+    let mut server = Server::start_with(ServerOptions {
+        flags,
+        ..ServerOptions::default()
+    });
     let data = |server: &Server| {
         Http::admin(server)
             .get("/api/v1/namespaces/default/configmaps/one")

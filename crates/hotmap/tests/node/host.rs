@@ -55,7 +55,13 @@ impl Node {
             .chain(flags)
             .map(|flag| (*flag).to_owned())
             .collect();
-        let kubectl = Kubectl::with_options(release, ServerOptions { flags })?;
+        let kubectl = Kubectl::with_options(
+            release,
+            ServerOptions {
+                flags,
+                ..ServerOptions::default()
+            },
+        )?;
         Some(Self { kubectl, _turn: turn })
     }
 

@@ -1,70 +1,22 @@
 //! `hotmap agent --join`: a node that comes with a token, and stays without it.
 
-use std::{path::PathBuf, process::Command};
-
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::{
-    harness::{Kubectl, Release, Running, finish, hotmap},
+    agents::{Agent, token},
+    harness::{Kubectl, Release, finish, hotmap},
     has,
     host::{Turn, can_run_pods, config_map, pod, shell},
 };
 
 const NODE: &str = "join-a";
 
-/// An agent of its own beside a server; dropping it ends its pods and removes its directory.
-struct Agent {
-    running: Option<Running>,
-    data_dir: PathBuf,
-    _turn: Turn,
-}
-
-impl Agent {
-    fn command(&self, flags: &[&str]) -> Command {
-        let mut command = hotmap();
-        command
-            .args(["agent", "--node-name", NODE, "--data-dir"])
-            .arg(&self.data_dir)
-            .args(flags);
-        command
-    }
-
-    #[track_caller]
-    fn start(&mut self, flags: &[&str]) {
-        let mut running = Running::start(&mut self.command(flags));
-        running.line_with("is ready");
-        self.running = Some(running);
-    }
-
-    #[track_caller]
-    fn stop(&mut self) {
-        let running = self.running.take().expect("it runs");
-        running.terminate();
-        let (lines, code) = running.rest();
-        assert_eq!(code, 0, "{lines:#?}");
-    }
-}
-
-impl Drop for Agent {
-    fn drop(&mut self) {
-        drop(self.running.take());
-        let mut command = hotmap();
-        command
-            .args(["down", "--purge", "--data-dir"])
-            .arg(&self.data_dir);
-        let purged = finish(&mut command, None);
-        if !std::thread::panicking() {
-            purged.ok();
-        }
-    }
-}
-
 #[test]
 fn a_node_comes_with_a_token_and_stays_without_it() {
     if !can_run_pods() {
         return;
     }
-    let turn = Turn::take();
+    let _turn = Turn::take();
     let Some(kubectl) = Kubectl::with_server(Release::Newest) else {
         return;
     };
@@ -77,13 +29,9 @@ fn a_node_comes_with_a_token_and_stays_without_it() {
             .arg(kubectl.server.kubeconfig());
         finish(&mut command, None).ok()
     };
-    let made: Value = serde_json::from_str(&tokens("create -o json")).expect("JSON");
+    let made = token(&kubectl.server);
     let text = |field: &str| made[field].as_str().expect("text");
-    let mut agent = Agent {
-        running: None,
-        data_dir: kubectl.server.home().join("agent"),
-        _turn: turn,
-    };
+    let mut agent = Agent::new(NODE, &kubectl.server);
     let url = kubectl.server.url();
 
     let wrong = format!("sha256:{}", "0".repeat(64));

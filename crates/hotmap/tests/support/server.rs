@@ -33,6 +33,8 @@ pub(crate) struct Server {
 pub(crate) struct ServerOptions {
     /// More flags of `up`. With `--node-name` it runs pods too, and who asks for that ends them.
     pub(crate) flags: Vec<String>,
+    /// Where it listens; loopback and a free port unless said.
+    pub(crate) listen: Option<String>,
 }
 
 impl Server {
@@ -55,7 +57,8 @@ impl Server {
             home,
             options,
         };
-        server.launch("127.0.0.1:0");
+        let listen = server.options.listen.clone();
+        server.launch(listen.as_deref().unwrap_or("127.0.0.1:0"));
         server
     }
 

@@ -15,11 +15,16 @@ const RESIZES_MAX: usize = 8;
 
 /// The node of this process; empty until it has started.
 #[derive(Default)]
-pub(super) struct LocalNode(OnceLock<Access>);
+pub(crate) struct LocalNode(OnceLock<Access>);
 
 impl LocalNode {
+    /// A node that is there already.
+    pub(crate) fn of(access: Access) -> Self {
+        Self(OnceLock::from(access))
+    }
+
     /// The node is there from now on.
-    pub(super) fn attach(&self, access: Access) {
+    pub(crate) fn attach(&self, access: Access) {
         assert!(self.0.set(access).is_ok(), "one node is started");
     }
 
