@@ -47,3 +47,4 @@ pub use node_access::{
 pub use node_door::{NodeDoorConfig, NodeGate, NodeUser, ServingPair, open_node_door};
 pub use nodes::LocalNode;
 pub use server::{PodsDoor, ServeError, ServerConfig, run};
+pub use tls::TlsError;
