@@ -26,6 +26,8 @@ pub(crate) struct Cli {
         default_value = "warn"
     )]
     pub(crate) log: String,
+    #[command(flatten)]
+    pub(crate) traces: crate::traces::TraceArgs,
     #[command(subcommand)]
     pub(crate) command: Command,
 }

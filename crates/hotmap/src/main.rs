@@ -12,10 +12,11 @@ mod output;
 mod status;
 mod stop_signals;
 mod token;
+mod traces;
 mod up;
 mod version;
 
-use std::{io::IsTerminal, process::ExitCode};
+use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser};
 use cli::{Cli, Command};
@@ -44,13 +45,11 @@ fn main() -> ExitCode {
         );
         return ExitCode::from(EXIT_CALL);
     };
-    let wants_colour = std::env::var_os("NO_COLOR").is_none_or(|set| set.is_empty());
-    let is_colourful = wants_colour && std::io::stderr().is_terminal();
-    tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_writer(std::io::stderr)
-        .with_ansi(is_colourful)
-        .init();
+    // Dropped last: what is still to be sent goes then.
+    let _traces = match traces::init(&cli.traces, filter) {
+        Ok(traces) => traces,
+        Err(error) => return wrong_call(&*error),
+    };
     match cli.command {
         Command::Up(args) => match up::UpConfig::try_from(args) {
             Ok(config) => finish(run(up::run(config))),

@@ -77,5 +77,7 @@ mod stateful_sets;
 mod status;
 #[path = "node/tokens_in_pods.rs"]
 mod tokens_in_pods;
+#[path = "node/traces.rs"]
+mod traces;
 #[path = "node/volumes.rs"]
 mod volumes;

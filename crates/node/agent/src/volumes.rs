@@ -27,7 +27,7 @@ use std::{
 use hotmap_runtime::Runtime;
 use hotmap_volume::{AtomicWriter, Directory, Durability, Options, Outcome, Ownership, Removal};
 use parking_lot::{Condvar, Mutex};
-use tracing::{debug, error, info, warn};
+use tracing::{Span, debug, debug_span, error, field, info, warn};
 
 pub(crate) use placement::{Placement, PlacementError};
 use queue::{Queue, Turn};
@@ -354,23 +354,32 @@ impl Shared {
     }
 
     fn write_one(&self, key: &VolumeKey) {
-        let Some((desired, writer, verifies)) = ({
+        let Some((desired, writer, verifies, newest)) = ({
             let mut state = self.state.lock();
             let verifies = state.to_verify.remove(key);
-            state
-                .volumes
-                .get(key)
-                .map(|entry| (Arc::clone(&entry.desired), entry.writer.clone(), verifies))
+            state.volumes.get(key).map(|entry| {
+                (
+                    Arc::clone(&entry.desired),
+                    entry.writer.clone(),
+                    verifies,
+                    entry.newest,
+                )
+            })
         }) else {
             return;
         };
         let begun = Instant::now();
+        let span = self.span(key, &desired, newest);
+        let entered = span.enter();
         let attempt = self.attempt(key, &desired, writer, verifies);
         let has_changed = match &attempt {
             Ok(projected) => projected.outcome == Outcome::Swapped,
             Err(failure) => failure.is_published,
         };
         let is_seen = self.show_live(key, has_changed);
+        drop(entered);
+        span.record("has_changed", has_changed);
+        drop(span);
         let mut state = self.state.lock();
         if !is_seen {
             state.queue.push_at(key.clone(), Instant::now() + RETRY_MIN);
@@ -449,6 +458,36 @@ impl Shared {
         }
     }
 
+    /// The span of a write, in the trace of the newest revision that the volume does not show yet. Who looks for other
+    /// reasons leaves no trace.
+    fn span(&self, key: &VolumeKey, desired: &DesiredVolume, shown: Option<Instant>) -> Span {
+        if !hotmap_trace::is_on() {
+            return Span::none();
+        }
+        let newest = self.sources.get().and_then(|Lookups { objects, .. }| {
+            let references = references::of_volume(&desired.pod.metadata.namespace, &desired.volume);
+            let held = references
+                .iter()
+                .filter_map(|reference| match objects.get(reference) {
+                    Known::Present(held) => Some(held.heard()),
+                    Known::Missing(_) | Known::Unknown => None,
+                });
+            held.max_by_key(Heard::at)
+        });
+        let trace = newest
+            .filter(|newest| shown.is_none_or(|shown| newest.at() > shown))
+            .and_then(|newest| newest.trace());
+        if trace.is_none() {
+            return Span::none();
+        }
+        let span = debug_span!(
+            target: hotmap_trace::TARGET, parent: None, "volume", pod_uid = %key.pod_uid, volume = %key.volume,
+            has_changed = field::Empty,
+        );
+        hotmap_trace::continue_from(&span, trace);
+        span
+    }
+
     /// Hands what sub-paths of the volume name now to their live mounts; false if it must be done again.
     fn show_live(&self, key: &VolumeKey, has_changed: bool) -> bool {
         let path = self.root_path.join(&key.pod_uid).join(&key.volume);
@@ -477,6 +516,7 @@ impl Shared {
             looked_up.borrow_mut().push((reference.clone(), known.clone()));
             known
         };
+        let making = hotmap_trace::step(|| debug_span!(target: hotmap_trace::TARGET, "payload")).entered();
         let payload = sources::payload(desired, look_up, |token| tokens.get(token)).map_err(|error| {
             let references = references::of_volume(&desired.pod.metadata.namespace, &desired.volume);
             if objects.has_to_ask() {
@@ -501,6 +541,7 @@ impl Shared {
                 text: error.to_string(),
             }
         })?;
+        drop(making);
         let failed = |error: &dyn std::error::Error| Failure {
             is_retried: true,
             is_unheard: false,
@@ -521,7 +562,9 @@ impl Shared {
             is_published: error.is_published(),
             ..failed(&error)
         };
+        let writing = hotmap_trace::step(|| debug_span!(target: hotmap_trace::TARGET, "write")).entered();
         let mut written = writer.write(&payload).map_err(failed_write)?;
+        drop(writing);
         if verifies && written.outcome == Outcome::Unchanged {
             written = writer.verify_and_write(&payload).map_err(failed_write)?;
             if written.outcome == Outcome::Swapped {

@@ -4,6 +4,7 @@ use std::fmt;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
+use hotmap_trace::TraceContext;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
@@ -17,6 +18,7 @@ pub struct RawObject {
     json: Bytes,
     meta: std::sync::Arc<Meta>,
     committed_unix_nano: Option<u64>,
+    trace: Option<TraceContext>,
 }
 
 #[derive(Default, PartialEq, Eq, Deserialize)]
@@ -46,6 +48,7 @@ impl RawObject {
             json,
             meta: envelope.metadata.unwrap_or_default().into(),
             committed_unix_nano: None,
+            trace: None,
         })
     }
 
@@ -57,6 +60,16 @@ impl RawObject {
     pub(crate) fn committed_at(mut self, unix_nano: Option<u64>) -> Self {
         self.committed_unix_nano = unix_nano;
         self
+    }
+
+    pub(crate) fn traced(mut self, trace: Option<TraceContext>) -> Self {
+        self.trace = trace;
+        self
+    }
+
+    /// The request that made the change which brought this object, where somebody traces it and the server tells.
+    pub fn trace(&self) -> Option<TraceContext> {
+        self.trace
     }
 
     /// When the change that brought this object was committed, by the clock of the server; `None` where nobody told.

@@ -7,6 +7,7 @@ use std::task::{Context, Poll, ready};
 use bytes::Bytes;
 use futures_core::Stream;
 use hotmap_object::Status;
+use hotmap_trace::TraceContext;
 use hyper::body::{Body, Incoming};
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -50,11 +51,17 @@ impl WatchEvent {
             object: &'a RawValue,
             #[serde(default, rename = "committedUnixNano")]
             committed: Option<u64>,
+            #[serde(borrow, default)]
+            traceparent: Option<Cow<'a, str>>,
         }
         let failed = |error: serde_json::Error| ClientError::decode("watch event", &error);
         let frame: Frame<'_> = serde_json::from_slice(line).map_err(failed)?;
-        let object =
-            || RawObject::copied_from(frame.object).map(|object| object.committed_at(frame.committed));
+        let trace = frame.traceparent.as_ref();
+        let trace = trace.and_then(|text| TraceContext::parse(text.as_bytes()));
+        let object = || {
+            RawObject::copied_from(frame.object)
+                .map(|object| object.committed_at(frame.committed).traced(trace))
+        };
         match &*frame.kind {
             "ADDED" => object().map(Self::Added),
             "MODIFIED" => object().map(Self::Modified),
@@ -199,6 +206,22 @@ mod tests {
             panic!("no error event")
         };
         assert_eq!((status.code, status.reason.as_str()), (410, "Expired"));
+    }
+
+    #[test]
+    fn an_event_may_name_its_trace() {
+        let parent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+        for (named, trace) in [
+            (String::new(), None),
+            (format!(r#","traceparent":"{parent}""#), Some(parent)),
+            (r#","traceparent":"00-hunter2""#.to_owned(), None),
+        ] {
+            let line = format!(r#"{{"type":"MODIFIED","object":{{"metadata":{{"name":"a"}}}}{named}}}"#);
+            let Ok(WatchEvent::Modified(object)) = WatchEvent::from_line(&line.into()) else {
+                panic!("no event with {named:?}");
+            };
+            assert_eq!(object.trace().map(|trace| trace.to_string()).as_deref(), trace);
+        }
     }
 
     #[test]

@@ -9,6 +9,7 @@ use futures_util::FutureExt;
 use hotmap_kinds::{Resource, Subresource};
 use hotmap_object::Status;
 use hotmap_store::Store;
+use hotmap_trace::TraceContext;
 use hyper::{
     Method, Request, Response,
     body::Incoming,
@@ -16,6 +17,7 @@ use hyper::{
 };
 use jiff::Timestamp;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
+use tracing::{Instrument, Span, debug_span, field};
 
 use crate::{
     access_reviews,
@@ -48,6 +50,8 @@ use served::{allowed, find};
 const NOT_FOUND: &str = "404 page not found\n";
 /// Where those who check tokens themselves look for our keys.
 const OPENID_CONFIGURATION: &str = "/.well-known/openid-configuration";
+/// Where a client says which trace its request belongs to (W3C Trace Context).
+const TRACEPARENT: &str = "traceparent";
 const KEY_SET: &str = "/openid/v1/jwks";
 
 /// What the front is made of.
@@ -95,10 +99,11 @@ enum Reply {
     Response(Box<Response<ResponseBody>>),
 }
 
-/// How a reply is counted.
+/// How a request is counted and traced.
 struct Counting {
     labels: Labels,
     is_long_running: bool,
+    span: Span,
 }
 
 impl Front {
@@ -160,10 +165,13 @@ impl Answers for Front {
                 subresource: "",
             },
             is_long_running: false,
+            span: span_of(request.headers()),
         };
+        let span = counting.span.clone();
         let handled =
             AssertUnwindSafe(self.route(peer, &mut request, query, &wishes, &mut counting, &mut record))
                 .catch_unwind()
+                .instrument(span.clone())
                 .await;
         let reply = handled.unwrap_or_else(|panic| {
             self.metrics.record_panic();
@@ -188,6 +196,8 @@ impl Answers for Front {
             Ok(Reply::Response(response)) => *response,
             Err(status) => response::of_status(&status, &wishes),
         };
+        span.record("code", response.status().as_u16());
+        drop(span);
         let took = (!counting.is_long_running).then(|| started.elapsed());
         self.metrics
             .record(counting.labels, response.status().as_u16(), took);
@@ -224,6 +234,7 @@ impl Front {
         if let Some(record) = record.as_mut().filter(|_| !Arc::ptr_eq(&known, &user)) {
             record.impersonated(&user);
         }
+        counting.span.record("user", &*user.name);
         match target {
             Target::Path(path) => {
                 let wanted = Attributes::of_path(request.method().as_str(), &path);
@@ -258,6 +269,7 @@ impl Front {
                 };
                 counting.labels = call.labels();
                 counting.is_long_running = call.is_long_running();
+                call.name(&counting.span);
                 self.resource(call, request, query, wishes, record).await
             }
         }
@@ -545,6 +557,20 @@ struct Call {
 }
 
 impl Call {
+    /// Says in the span what the request is about; never what is in it.
+    fn name(&self, span: &Span) {
+        if span.is_disabled() {
+            return;
+        }
+        let labels = self.labels();
+        span.record("verb", labels.verb)
+            .record("group", labels.group)
+            .record("resource", labels.resource)
+            .record("subresource", labels.subresource)
+            .record("namespace", self.path.namespace.as_deref())
+            .record("name", self.path.name.as_deref());
+    }
+
     fn is_long_running(&self) -> bool {
         self.verb == Verb::Watch
             || self
@@ -570,6 +596,21 @@ impl Call {
             subresource: self.subresource.map_or("", |one| one.name),
         }
     }
+}
+
+/// The span of a request: of the client's trace if it names one, else of a new one.
+fn span_of(headers: &HeaderMap) -> Span {
+    let span = debug_span!(
+        target: hotmap_trace::TARGET, "request",
+        verb = field::Empty, group = field::Empty, resource = field::Empty, subresource = field::Empty,
+        namespace = field::Empty, name = field::Empty, user = field::Empty, code = field::Empty,
+    );
+    if !span.is_disabled() {
+        let named = headers.get(TRACEPARENT);
+        let parent = named.and_then(|value| TraceContext::parse(value.as_bytes()));
+        hotmap_trace::continue_from(&span, parent);
+    }
+    span
 }
 
 /// A sentence for those who create without a look at discovery, as some commands of kubectl do.

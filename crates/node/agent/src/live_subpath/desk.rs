@@ -8,6 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use hotmap_trace::TraceContext;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
@@ -65,6 +66,8 @@ pub(super) struct Job {
     pub(super) source: Arc<OwnedFd>,
     /// When its volume was seen to show it.
     pub(super) since: Instant,
+    /// The write of its volume, if somebody traces it.
+    pub(super) trace: Option<TraceContext>,
     not_before: Option<Instant>,
     failures: u32,
     number: u64,
@@ -179,6 +182,7 @@ impl PodMounts {
                 slot.job = Some(Job {
                     source: Arc::new(source),
                     since: Instant::now(),
+                    trace: hotmap_trace::current(),
                     not_before: None,
                     failures: 0,
                     number: slot.handed,

@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Instant};
 
 use hotmap_runtime::{MountSwap, MountSwaps, Runtime, SwapError, Swapped};
-use tracing::{debug, warn};
+use tracing::{Instrument, Span, debug, debug_span, warn};
 
 use super::{
     LiveMount,
@@ -20,7 +20,8 @@ pub(crate) async fn follow(runtime: Runtime, pod_uid: String, mounts: Arc<PodMou
     loop {
         match mounts.next(Instant::now()) {
             Turn::Now(mount, job) => {
-                let swapped = swap(&runtime, &pod_uid, &mut swaps, &mount, &job).await;
+                let swapping = swap(&runtime, &pod_uid, &mut swaps, &mount, &job);
+                let swapped = swapping.instrument(span(&pod_uid, &mount, &job)).await;
                 let tried = told(&pod_uid, &mount, &job, swapped, &metrics);
                 mounts.tried(&mount, &job, tried, Instant::now());
             }
@@ -31,6 +32,19 @@ pub(crate) async fn follow(runtime: Runtime, pod_uid: String, mounts: Arc<PodMou
             Turn::Never => mounts.changed().await,
         }
     }
+}
+
+/// The span of a swap, in the trace of the volume's write if that has one.
+fn span(pod_uid: &str, mount: &LiveMount, job: &Job) -> Span {
+    if job.trace.is_none() {
+        return Span::none();
+    }
+    let span = debug_span!(
+        target: hotmap_trace::TARGET, parent: None, "subpath", %pod_uid, container = %mount.container,
+        volume = %mount.volume, path = %mount.target.display(),
+    );
+    hotmap_trace::continue_from(&span, job.trace);
+    span
 }
 
 /// One swap over the connection that there is; one that broke, with an earlier sandbox maybe, is made anew once.

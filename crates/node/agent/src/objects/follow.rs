@@ -7,7 +7,7 @@ use std::{
 
 use hotmap_client::{ClientListWatch, FollowEvent, Follower, RawObject, ResourcePath};
 use serde::Deserialize;
-use tracing::{info, warn};
+use tracing::{debug_span, info, warn};
 
 use super::{Entry, ObjectCache, Read, TTL_DEFAULT, news, server_kind::NODE_FIELD};
 use crate::references::{ObjectKind, ObjectRef};
@@ -75,6 +75,12 @@ impl ObjectCache {
         if self.with_entry(reference, |_| ()).is_none() {
             return;
         }
+        let span = debug_span!(
+            target: hotmap_trace::TARGET, "heard", kind = reference.kind.name(), namespace = %reference.namespace,
+            name = %reference.name, resource_version = object.map(RawObject::resource_version),
+        );
+        hotmap_trace::continue_from(&span, object.and_then(RawObject::trace));
+        let _entered = span.entered();
         if let Some(news) = news(reference, object) {
             self.told(reference, news);
         }

@@ -8,6 +8,7 @@ use std::{
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use bytes::Bytes;
+use hotmap_trace::TraceContext;
 use hotmap_volume::Keys;
 use serde::Deserialize;
 
@@ -19,12 +20,20 @@ pub(crate) struct Heard {
     at: Instant,
     /// By the clock of the API, where it tells.
     committed: Option<SystemTime>,
+    /// Where its way goes on, if somebody traces it.
+    trace: Option<TraceContext>,
 }
 
 impl Heard {
+    /// In the span that this thread is in.
     pub(crate) fn now(committed: Option<SystemTime>) -> Self {
         let at = Instant::now();
-        Self { at, committed }
+        let trace = hotmap_trace::current();
+        Self { at, committed, trace }
+    }
+
+    pub(crate) fn trace(&self) -> Option<TraceContext> {
+        self.trace
     }
 
     pub(crate) fn at(&self) -> Instant {

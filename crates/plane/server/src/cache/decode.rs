@@ -7,6 +7,7 @@ use hotmap_kinds::Resource;
 use hotmap_object::{Draft, GroupVersionKind, Object, Revision};
 use hotmap_schema::{WireError, decode_protobuf, envelope};
 use hotmap_store::Memo;
+use hotmap_trace::TraceContext;
 use serde_json::{Map, Value};
 
 /// Why a stored value is no object. Values are never part of the text: they may be secret.
@@ -30,13 +31,17 @@ pub(crate) enum DecodeError {
 pub(crate) struct Prepared {
     draft: Draft,
     object: OnceLock<Arc<Object>>,
+    /// The request that writes it.
+    trace: Option<TraceContext>,
 }
 
 impl Prepared {
+    /// In the trace of whoever asks.
     pub(crate) fn new(draft: Draft) -> Arc<Self> {
         Arc::new(Self {
             draft,
             object: OnceLock::new(),
+            trace: hotmap_trace::current(),
         })
     }
 
@@ -51,6 +56,11 @@ impl Prepared {
     pub(crate) fn draft(&self) -> &Draft {
         &self.draft
     }
+}
+
+/// The trace of the request that made a change, where one of this process did, and somebody keeps it.
+pub(super) fn trace(memo: Option<&Memo>) -> Option<TraceContext> {
+    memo?.downcast_ref::<Prepared>()?.trace
 }
 
 /// The draft of an object in its stored shape.

@@ -8,6 +8,7 @@ use std::{
 
 use bytes::Bytes;
 use hotmap_object::{Object, Revision};
+use hotmap_trace::TraceContext;
 use parking_lot::Mutex;
 
 use crate::http::negotiation::Negotiated;
@@ -53,7 +54,7 @@ pub(crate) struct FrameKey {
     pub(crate) group: &'static str,
     pub(crate) negotiated: Negotiated,
     pub(crate) include: IncludeObject,
-    /// Whether the frame tells when the change was committed.
+    /// Whether the frame tells when the change was committed, and in which trace.
     pub(crate) commit_time: bool,
 }
 
@@ -67,6 +68,8 @@ pub(crate) struct CachedEvent {
     pub(crate) object: Option<Arc<Object>>,
     /// When it was committed; `None` if that was before this process began.
     pub(crate) committed: Option<SystemTime>,
+    /// The trace of the request that made it, where somebody keeps it.
+    pub(crate) trace: Option<TraceContext>,
     /// What it replaced; `None` if the object is new.
     pub(crate) previous: Option<Arc<Object>>,
     /// The previous state under this revision: what those are told who lose sight of the object.
@@ -87,6 +90,7 @@ impl CachedEvent {
             key,
             object,
             committed: None,
+            trace: None,
             previous,
             farewell: OnceLock::new(),
             frames: Mutex::new(Some(Vec::new())),
@@ -96,6 +100,12 @@ impl CachedEvent {
     /// The same, committed at this time.
     pub(crate) fn at(mut self, committed: SystemTime) -> Self {
         self.committed = Some(committed);
+        self
+    }
+
+    /// The same, in this trace.
+    pub(crate) fn of(mut self, trace: Option<TraceContext>) -> Self {
+        self.trace = trace;
         self
     }
 

@@ -5,6 +5,7 @@ use std::{collections::VecDeque, future::poll_fn, pin::Pin, sync::Arc, task::Pol
 use futures_core::Stream;
 use hotmap_object::{Object, Revision};
 use hotmap_store::{Event, EventKind, StoreError, Watch};
+use hotmap_trace::TraceContext;
 use tokio::time::Instant;
 use tracing::{error, warn};
 
@@ -38,7 +39,7 @@ struct Retained {
     since: Instant,
 }
 
-type Change = (Revision, Arc<str>, Option<Arc<Object>>);
+type Change = (Revision, Arc<str>, Option<Arc<Object>>, Option<TraceContext>);
 
 impl Feed {
     pub(super) async fn start(cache: Arc<Cache>, limits: HistoryLimits) -> Result<Self, StoreError> {
@@ -119,7 +120,7 @@ impl Feed {
             .filter(|(_, changes)| !changes.is_empty())
         {
             let cache = &self.cache.resources()[resource];
-            for (_, key, object) in &changes {
+            for (_, key, object, _) in &changes {
                 self.cache
                     .observer()
                     .changed(cache.resource(), key, object.as_deref());
@@ -142,6 +143,7 @@ impl Feed {
 
     fn change(&self, event: Event) -> Option<(usize, Change)> {
         let (resource, key) = self.cache.locate(&event.key)?;
+        let trace = decode::trace(event.memo.as_ref());
         let object = match (event.kind, &event.value) {
             (EventKind::Put, Some(value)) => {
                 let kind = self.cache.resources()[resource].resource();
@@ -155,7 +157,7 @@ impl Feed {
             }
             _ => None,
         };
-        Some((resource, (event.revision, key.into(), object)))
+        Some((resource, (event.revision, key.into(), object, trace)))
     }
 
     fn prune(&mut self, now: Instant) {

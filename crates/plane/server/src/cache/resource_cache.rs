@@ -9,6 +9,7 @@ use std::{
 
 use hotmap_kinds::Resource;
 use hotmap_object::{Object, ObjectIndex, Revision};
+use hotmap_trace::TraceContext;
 use parking_lot::RwLock;
 use tokio::sync::Notify;
 
@@ -222,13 +223,13 @@ impl ResourceCache {
     /// Applies changes in order, all committed at about one time. Answers with the bytes each adds to the history; those to wake are appended to `wake`.
     pub(super) fn apply(
         &self,
-        changes: impl IntoIterator<Item = (Revision, Arc<str>, Option<Arc<Object>>)>,
+        changes: impl IntoIterator<Item = (Revision, Arc<str>, Option<Arc<Object>>, Option<TraceContext>)>,
         committed: SystemTime,
         wake: &mut Vec<Arc<Notify>>,
     ) -> Vec<(Revision, usize)> {
         let mut state = self.state.write();
         let mut sizes = Vec::new();
-        for (revision, key, object) in changes {
+        for (revision, key, object, trace) in changes {
             let previous = match &object {
                 Some(object) => state.objects.insert(key.clone(), object.clone()),
                 None => state.objects.remove(&*key),
@@ -237,7 +238,11 @@ impl ResourceCache {
                 // Gone is what could not be decoded: nobody has ever seen it.
                 continue;
             }
-            let event = Arc::new(CachedEvent::new(revision, key, object, previous).at(committed));
+            let event = Arc::new(
+                CachedEvent::new(revision, key, object, previous)
+                    .at(committed)
+                    .of(trace),
+            );
             sizes.push((revision, event.history_bytes()));
             state.record(event, wake);
         }

@@ -7,7 +7,7 @@ use hotmap_object::{Draft, Object as Shared, Status};
 use hotmap_schema::encode_object;
 use hotmap_store::{Expect, Op, StoreError, Write};
 use serde_json::Value;
-use tracing::{error, warn};
+use tracing::{Instrument, debug_span, error, field, warn};
 
 use super::{Objects, Target, metadata, metadata::Object, rendering::Rendering};
 use crate::{
@@ -172,11 +172,16 @@ impl Objects {
             op,
             memo: memo.map(|encoded| encoded.prepared.clone() as hotmap_store::Memo),
         };
-        let committed = match self.store.commit(write).await {
+        let span = hotmap_trace::step(
+            || debug_span!(target: hotmap_trace::TARGET, "commit", key = %target.key, revision = field::Empty),
+        );
+        let committed = match self.store.commit(write).instrument(span.clone()).await {
             Ok(committed) => committed,
             Err(StoreError::Conflict { .. } | StoreError::Exists | StoreError::NotFound) => return Ok(None),
             Err(error) => return Err(store_failure(target, &error)),
         };
+        span.record("revision", committed.revision.0);
+        drop(span);
         // A client that reads next shall see what it wrote, whatever state it asks for. The write is durable: a cache
         // that does not get there in time is no reason to call it failed.
         let _ = self.cache.wait_for(committed.revision).await;

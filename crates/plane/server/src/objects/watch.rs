@@ -13,6 +13,7 @@ use std::{
 use bytes::{BufMut, Bytes, BytesMut};
 use futures_core::Stream;
 use hotmap_object::{Object, Revision, Status};
+use hotmap_trace::TraceContext;
 use serde_json::json;
 use tokio::{
     sync::futures::OwnedNotified,
@@ -419,8 +420,15 @@ impl WatchBody {
         event.frame(key, || {
             rendering.now = clock();
             let json = rendering.json(object);
-            let committed = key.commit_time.then_some(event.committed).flatten();
-            frame(rendering, kind, &json, false, committed)
+            let told = if key.commit_time {
+                Told {
+                    committed: event.committed,
+                    trace: event.trace,
+                }
+            } else {
+                Told::default()
+            };
+            frame(rendering, kind, &json, false, told)
         })
     }
 
@@ -434,7 +442,7 @@ impl WatchBody {
         self.has_columns = true;
         self.rendering.now = (self.clock)();
         let json = self.rendering.json(object);
-        frame(&self.rendering, kind, &json, with_columns, None)
+        frame(&self.rendering, kind, &json, with_columns, Told::default())
     }
 
     fn on_timer(&mut self, chunk: &mut Chunk) {
@@ -478,7 +486,7 @@ impl WatchBody {
             EventType::Bookmark,
             &object.to_string().into(),
             false,
-            None,
+            Told::default(),
         )
     }
 }
@@ -514,16 +522,17 @@ impl Chunk {
     }
 }
 
-/// One event on the wire. An object that cannot be encoded, which its schema rules out, becomes an ERROR event.
-fn frame(
-    rendering: &Rendering,
-    kind: EventType,
-    json: &Bytes,
-    with_columns: bool,
+/// What is said of a change beside its object, to those who ask.
+#[derive(Default)]
+struct Told {
     committed: Option<SystemTime>,
-) -> Bytes {
+    trace: Option<TraceContext>,
+}
+
+/// One event on the wire. An object that cannot be encoded, which its schema rules out, becomes an ERROR event.
+fn frame(rendering: &Rendering, kind: EventType, json: &Bytes, with_columns: bool, told: Told) -> Bytes {
     match rendering.watched(json, with_columns) {
-        Ok(document) => wrap(rendering, kind, &document, committed),
+        Ok(document) => wrap(rendering, kind, &document, told),
         Err(status) => error_frame(rendering, &status),
     }
 }
@@ -536,10 +545,10 @@ fn error_frame(rendering: &Rendering, status: &Status) -> Bytes {
             .unwrap_or_default(),
         Media::Json | Media::Yaml => value.to_string().into_bytes(),
     };
-    wrap(rendering, EventType::Error, &document, None)
+    wrap(rendering, EventType::Error, &document, Told::default())
 }
 
-fn wrap(rendering: &Rendering, kind: EventType, document: &[u8], committed: Option<SystemTime>) -> Bytes {
+fn wrap(rendering: &Rendering, kind: EventType, document: &[u8], told: Told) -> Bytes {
     let kind = kind.as_str();
     let mut frame = BytesMut::with_capacity(document.len() + 48);
     match rendering.negotiated.media {
@@ -548,10 +557,13 @@ fn wrap(rendering: &Rendering, kind: EventType, document: &[u8], committed: Opti
             frame.extend_from_slice(kind.as_bytes());
             frame.extend_from_slice(br#"","object":"#);
             frame.extend_from_slice(document);
-            if let Some(since_epoch) = committed.and_then(|at| at.duration_since(UNIX_EPOCH).ok()) {
+            if let Some(since_epoch) = told.committed.and_then(|at| at.duration_since(UNIX_EPOCH).ok()) {
                 frame.extend_from_slice(
                     format!(r#","committedUnixNano":{}"#, since_epoch.as_nanos()).as_bytes(),
                 );
+            }
+            if let Some(trace) = told.trace {
+                frame.extend_from_slice(format!(r#","traceparent":"{trace}""#).as_bytes());
             }
             frame.extend_from_slice(b"}\n");
         }
