@@ -215,9 +215,10 @@ impl Agent {
         let lease = register(&client, &machine, &config.instance_id, server).await?;
         let held = node::keep_alive(client.clone(), machine.clone(), lease, server);
         tasks.spawn(async { AgentError::Fenced(held.await) });
-        let telling = reports
-            .clone()
-            .tell_for_ever(client.clone(), machine.name.clone());
+        let telling =
+            reports
+                .clone()
+                .tell_for_ever(client.clone(), machine.name.clone(), config.metrics.clone());
         tasks.spawn(async {
             telling.await;
             AgentError::TaskEnded("delivery report".to_owned())
@@ -242,7 +243,11 @@ impl Agent {
                 objects,
                 tokens,
                 volumes,
-                sockets: PodSockets::new(placement.volumes().to_owned(), reports.clone()),
+                sockets: PodSockets::new(
+                    placement.volumes().to_owned(),
+                    reports.clone(),
+                    config.metrics.clone(),
+                ),
                 snapshots: Snapshots::new(placement.volumes().to_owned()),
                 placement,
                 reports,

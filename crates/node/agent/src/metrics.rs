@@ -36,6 +36,8 @@ struct Counts {
     mended: Counter,
     streams: Gauge,
     reconnects: Family<ReasonLabels, Counter>,
+    reports: Family<OutcomeLabels, Counter>,
+    socket_messages: Family<OutcomeLabels, Counter>,
 }
 
 impl Default for Counts {
@@ -54,6 +56,8 @@ impl Default for Counts {
             mended: Counter::default(),
             streams: Gauge::default(),
             reconnects: Family::default(),
+            reports: Family::default(),
+            socket_messages: Family::default(),
         }
     }
 }
@@ -127,6 +131,14 @@ impl Counts {
         for outcome in ["swapped", "unchanged", "failed", "unavailable"] {
             self.swaps.get_or_create(&OutcomeLabels { outcome }).inc_by(0);
         }
+        for outcome in ["written", "failed"] {
+            self.reports.get_or_create(&OutcomeLabels { outcome }).inc_by(0);
+        }
+        for outcome in ["accepted", "refused"] {
+            self.socket_messages
+                .get_or_create(&OutcomeLabels { outcome })
+                .inc_by(0);
+        }
         for reason in FailureReason::ALL.map(FailureReason::as_str) {
             self.failures.get_or_create(&ReasonLabels { reason }).inc_by(0);
         }
@@ -196,6 +208,14 @@ impl Metrics {
         );
         let help = "Watches of the node that ended and are opened again, by why";
         registry.register("hotmap_watch_reconnects", help, counts.reconnects.clone());
+        let help = "Writes of the node's DeliveryReport, by what came of them";
+        registry.register("hotmap_delivery_reports", help, counts.reports.clone());
+        let help = "What programs of pods said on the agent's socket, by whether it was noted";
+        registry.register(
+            "hotmap_agent_socket_messages",
+            help,
+            counts.socket_messages.clone(),
+        );
     }
 
     /// A change that was heard of `heard` ago, and committed `committed` ago, became visible in one volume.
@@ -245,6 +265,21 @@ impl Metrics {
         self.0.swaps.get_or_create(&OutcomeLabels { outcome: name }).inc();
     }
 
+    /// The API took the node's report, or did not.
+    pub(crate) fn reported(&self, is_written: bool) {
+        let outcome = if is_written { "written" } else { "failed" };
+        self.0.reports.get_or_create(&OutcomeLabels { outcome }).inc();
+    }
+
+    /// A line on a pod's socket was noted, or refused.
+    pub(crate) fn socket_message(&self, is_accepted: bool) {
+        let outcome = if is_accepted { "accepted" } else { "refused" };
+        self.0
+            .socket_messages
+            .get_or_create(&OutcomeLabels { outcome })
+            .inc();
+    }
+
     pub(crate) fn set_volumes(&self, number: usize) {
         self.0.volumes.set(gauge(number));
     }
@@ -291,6 +326,8 @@ mod tests {
         metrics.written(WriteOutcome::Failed(FailureReason::Missing));
         metrics.swapped(SwapOutcome::Swapped(Duration::from_micros(300)));
         metrics.swapped(SwapOutcome::Unavailable);
+        metrics.reported(true);
+        metrics.socket_message(false);
         metrics.set_volumes(3);
         metrics.opened();
         metrics.opened();
@@ -313,6 +350,10 @@ mod tests {
             "hotmap_watch_streams 1",
             "hotmap_watch_reconnects_total{reason=\"silent\"} 1",
             "hotmap_resync_repairs_total 0",
+            "hotmap_delivery_reports_total{outcome=\"written\"} 1",
+            "hotmap_delivery_reports_total{outcome=\"failed\"} 0",
+            "hotmap_agent_socket_messages_total{outcome=\"accepted\"} 0",
+            "hotmap_agent_socket_messages_total{outcome=\"refused\"} 1",
         ] {
             assert!(
                 text.lines().any(|shown| shown == line),

@@ -31,7 +31,7 @@ use tokio::{
 };
 use tracing::{debug, warn};
 
-use crate::report::Reports;
+use crate::{metrics::Metrics, report::Reports};
 use budget::Budget;
 use message::Message;
 
@@ -49,16 +49,18 @@ const CONNECTIONS_MAX: usize = 8;
 pub(crate) struct PodSockets {
     volumes: PathBuf,
     reports: Reports,
+    metrics: Metrics,
     /// By uid. Dropping an entry ends its listener and its connections.
     open: Mutex<BTreeMap<String, JoinSet<()>>>,
 }
 
 impl PodSockets {
     /// `volumes` is the instance's tmpfs.
-    pub(crate) fn new(volumes: PathBuf, reports: Reports) -> Self {
+    pub(crate) fn new(volumes: PathBuf, reports: Reports, metrics: Metrics) -> Self {
         Self {
             volumes,
             reports,
+            metrics,
             open: Mutex::default(),
         }
     }
@@ -72,7 +74,13 @@ impl PodSockets {
         let listener = spawn_blocking(move || bind(&directory)).await??;
         let listener = UnixListener::from_std(listener)?;
         let mut tasks = JoinSet::new();
-        tasks.spawn(listen(listener, pod_uid.to_owned(), self.reports.clone()));
+        let speaker = Speaker {
+            pod_uid: pod_uid.to_owned(),
+            reports: self.reports.clone(),
+            metrics: self.metrics.clone(),
+            budget: Mutex::new(Budget::new(tokio::time::Instant::now())),
+        };
+        tasks.spawn(listen(listener, Arc::new(speaker)));
         self.open.lock().entry(pod_uid.to_owned()).or_insert(tasks);
         Ok(())
     }
@@ -122,9 +130,17 @@ fn bind(directory: &Path) -> io::Result<std::os::unix::net::UnixListener> {
     Ok(listener)
 }
 
-async fn listen(listener: UnixListener, pod_uid: String, reports: Reports) {
+/// A pod as somebody who speaks.
+struct Speaker {
+    pod_uid: String,
+    reports: Reports,
+    metrics: Metrics,
+    budget: Mutex<Budget>,
+}
+
+async fn listen(listener: UnixListener, speaker: Arc<Speaker>) {
+    let pod_uid = &speaker.pod_uid;
     let connections = Arc::new(Semaphore::new(CONNECTIONS_MAX));
-    let budget = Arc::new(Mutex::new(Budget::new(tokio::time::Instant::now())));
     let mut running = JoinSet::new();
     loop {
         let stream = tokio::select! {
@@ -143,55 +159,52 @@ async fn listen(listener: UnixListener, pod_uid: String, reports: Reports) {
             drop(stream);
             continue;
         };
-        let (uid, reports, budget) = (pod_uid.clone(), reports.clone(), Arc::clone(&budget));
+        let speaker = Arc::clone(&speaker);
         running.spawn(async move {
-            let ended = converse(stream, &uid, &reports, &budget).await;
-            if let Err(error) = ended {
-                debug!(pod_uid = %uid, %error, "a program of the pod left");
+            if let Err(error) = speaker.converse(stream).await {
+                debug!(pod_uid = %speaker.pod_uid, %error, "a program of the pod left");
             }
             drop(permit);
         });
     }
 }
 
-async fn converse(
-    stream: UnixStream,
-    pod_uid: &str,
-    reports: &Reports,
-    budget: &Mutex<Budget>,
-) -> io::Result<()> {
-    let (reader, mut writer) = stream.into_split();
-    let mut reader = BufReader::with_capacity(1_024, reader);
-    loop {
-        let wait = budget.lock().take(tokio::time::Instant::now());
-        tokio::time::sleep(wait).await;
-        let mut line = Vec::new();
-        let read = (&mut reader)
-            .take(LINE_BYTES_MAX + 1)
-            .read_until(b'\n', &mut line)
-            .await?;
-        if read == 0 {
-            return Ok(());
-        }
-        let is_whole = line.last() == Some(&b'\n') || line.len() as u64 <= LINE_BYTES_MAX;
-        let answer = if is_whole {
-            message::answer(&take(&line, pod_uid, reports))
-        } else {
-            message::answer(&Err(format!("a line has at most {LINE_BYTES_MAX} bytes")))
-        };
-        writer.write_all(answer.as_bytes()).await?;
-        if !is_whole {
-            return Ok(());
+impl Speaker {
+    async fn converse(&self, stream: UnixStream) -> io::Result<()> {
+        let (reader, mut writer) = stream.into_split();
+        let mut reader = BufReader::with_capacity(1_024, reader);
+        loop {
+            let wait = self.budget.lock().take(tokio::time::Instant::now());
+            tokio::time::sleep(wait).await;
+            let mut line = Vec::new();
+            let read = (&mut reader)
+                .take(LINE_BYTES_MAX + 1)
+                .read_until(b'\n', &mut line)
+                .await?;
+            if read == 0 {
+                return Ok(());
+            }
+            let is_whole = line.last() == Some(&b'\n') || line.len() as u64 <= LINE_BYTES_MAX;
+            let taken = if is_whole {
+                self.take(&line)
+            } else {
+                Err(format!("a line has at most {LINE_BYTES_MAX} bytes"))
+            };
+            self.metrics.socket_message(taken.is_ok());
+            writer.write_all(message::answer(&taken).as_bytes()).await?;
+            if !is_whole {
+                return Ok(());
+            }
         }
     }
-}
 
-fn take(line: &[u8], pod_uid: &str, reports: &Reports) -> Result<(), String> {
-    let message = Message::parse(line)?;
-    let volume = message.volume.as_deref();
-    reports
-        .loaded(pod_uid, volume, &message.revision, message.load)
-        .map_err(|error| error.to_string())
+    fn take(&self, line: &[u8]) -> Result<(), String> {
+        let message = Message::parse(line)?;
+        let volume = message.volume.as_deref();
+        self.reports
+            .loaded(&self.pod_uid, volume, &message.revision, message.load)
+            .map_err(|error| error.to_string())
+    }
 }
 
 #[cfg(test)]

@@ -31,6 +31,7 @@ pub(crate) use snapshot::{Snapshot, Snapshots};
 use crate::{
     clock::{Clock, SystemClock},
     environment::Known,
+    metrics::Metrics,
     objects::Held,
     references::ObjectRef,
 };
@@ -123,8 +124,8 @@ impl Reports {
     }
 
     /// Tells the API for ever.
-    pub(crate) async fn tell_for_ever(self, client: Client, node_name: String) {
-        let target = writer::ApiReport::new(client, node_name);
+    pub(crate) async fn tell_for_ever(self, client: Client, node_name: String, metrics: Metrics) {
+        let target = writer::ApiReport::new(client, node_name, metrics);
         let pace = writer::Pace::seeded();
         writer::write_for_ever(&self, target, pace, SystemClock).await;
     }

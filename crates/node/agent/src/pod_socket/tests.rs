@@ -28,7 +28,10 @@ fn sockets(directory: &Path) -> (PodSockets, Reports) {
         let built = Built::from([(reference, None)]);
         ledger.projected("p", "cfg", built, (REVISION, Vec::new()), now);
     });
-    (PodSockets::new(directory.to_owned(), reports.clone()), reports)
+    (
+        PodSockets::new(directory.to_owned(), reports.clone(), Metrics::default()),
+        reports,
+    )
 }
 
 async fn connect(directory: &Path) -> BufReader<UnixStream> {

@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use tracing::{debug, warn};
 
 use super::Reports;
-use crate::clock::Clock;
+use crate::{clock::Clock, metrics::Metrics};
 
 /// A change is heard of, and the volumes follow in the next milliseconds: one report speaks of both.
 const SETTLE: Duration = Duration::from_millis(20);
@@ -104,11 +104,16 @@ pub(super) async fn write_for_ever(
 pub(super) struct ApiReport {
     client: Client,
     node_name: String,
+    metrics: Metrics,
 }
 
 impl ApiReport {
-    pub(super) fn new(client: Client, node_name: String) -> Self {
-        Self { client, node_name }
+    pub(super) fn new(client: Client, node_name: String, metrics: Metrics) -> Self {
+        Self {
+            client,
+            node_name,
+            metrics,
+        }
     }
 
     async fn create(&self, document: &Map<String, Value>) -> Result<(), ClientError> {
@@ -143,13 +148,15 @@ impl ApiReport {
 
 impl Target for ApiReport {
     async fn tell(&mut self, document: &Map<String, Value>) -> Result<(), ClientError> {
-        match self.replace(document).await {
+        let told = match self.replace(document).await {
             Err(error) if error.is_not_found() => match self.create(document).await {
                 Err(error) if error.is_already_exists() => self.replace(document).await,
                 other => other,
             },
             other => other,
-        }
+        };
+        self.metrics.reported(told.is_ok());
+        told
     }
 }
 
