@@ -101,6 +101,7 @@ pub(crate) async fn run(call: AgentCall) -> anyhow::Result<()> {
         internal_ip: node_ip,
         port: Some(listener.local_addr()?.port()),
         allow_privileged: call.node.allow_privileged,
+        configuration_events: call.node.configuration_events,
         api_for_pods: None,
         boot_id: call.node.boot_id.as_deref().map(BootId::injected),
         change_detection: call.node.following.change_detection,

@@ -14,6 +14,9 @@ pub(crate) struct NodeArgs {
     /// Run containers that ask to be privileged: every capability inside the pod's own user namespace.
     #[arg(long, env = "HOTMAP_ALLOW_PRIVILEGED")]
     pub(crate) allow_privileged: bool,
+    /// Tell pods, by an event, of each change of configuration that became visible in their volumes.
+    #[arg(long, env = "HOTMAP_CONFIGURATION_EVENTS")]
+    pub(crate) configuration_events: bool,
     #[command(flatten)]
     pub(crate) following: FollowingArgs,
     /// Pretend that this is the running boot; for tests.
@@ -26,6 +29,7 @@ pub(crate) struct NodeArgs {
 pub(crate) struct NodeConfig {
     pub(crate) name: String,
     pub(crate) allow_privileged: bool,
+    pub(crate) configuration_events: bool,
     pub(crate) following: FollowingArgs,
     /// The boot that the node takes for the running one; a fault, for tests.
     pub(crate) boot_id: Option<String>,
@@ -51,6 +55,7 @@ impl NodeConfig {
             broken if broken.is_empty() => Ok(Self {
                 name,
                 allow_privileged: args.allow_privileged,
+                configuration_events: args.configuration_events,
                 following: args.following,
                 boot_id: args.fault_boot_id,
             }),

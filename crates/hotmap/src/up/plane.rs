@@ -247,6 +247,7 @@ async fn prepare_node(
         internal_ip: reachable(address).ip(),
         port: None,
         allow_privileged: config.allow_privileged,
+        configuration_events: config.configuration_events,
         api_for_pods: None,
         boot_id: config.boot_id.as_deref().map(BootId::injected),
         change_detection: config.following.change_detection,

@@ -14,6 +14,7 @@ use std::{
 use hotmap_client::{Backoff, Client, ClientError, ClientListWatch, FollowEvent, RawObject, ResourcePath};
 use hotmap_runtime::{
     BootId, ConfigError, Event, HostImagesError, OpenError, Prepared, PurgeError, Runtime, RuntimeConfig,
+    SandboxState,
 };
 use parking_lot::Mutex;
 use serde_json::Value;
@@ -23,6 +24,7 @@ use tracing::{error, info, warn};
 use crate::{
     access::Access,
     clock::SystemClock,
+    configuration_events::ConfigurationEvents,
     environment::{self, ApiForPods},
     events::Recorder,
     images::Images,
@@ -61,6 +63,8 @@ pub struct AgentConfig {
     pub port: Option<u16>,
     /// Whether privileged containers may run.
     pub allow_privileged: bool,
+    /// Whether pods are told, by an event, of each change that became visible in their volumes.
+    pub configuration_events: bool,
     /// Where pods find the API; without it they are not told.
     pub api_for_pods: Option<ApiForPods>,
     /// The running boot; the kernel's own unless a test pretends a reboot.
@@ -223,6 +227,20 @@ impl Agent {
             telling.await;
             AgentError::TaskEnded("delivery report".to_owned())
         });
+        let events = config.configuration_events.then(ConfigurationEvents::default);
+        if let Some(events) = events.clone() {
+            let runtime = runtime.clone();
+            let is_running = move |pod_uid: &str| {
+                runtime
+                    .sandbox(pod_uid)
+                    .is_some_and(|sandbox| sandbox.state == SandboxState::Ready)
+            };
+            let telling = events.tell_for_ever(recorder.clone(), SystemClock, is_running);
+            tasks.spawn(async {
+                telling.await;
+                AgentError::TaskEnded("configuration events".to_owned())
+            });
+        }
         let shared = Arc::new_cyclic(|shared: &std::sync::Weak<Shared>| {
             let following = Following {
                 node_name: machine.name.clone(),
@@ -235,7 +253,7 @@ impl Agent {
             let on_change = Arc::new(on_change(shared.clone(), Arc::clone(&nudges)));
             let objects = ObjectCache::start(client.clone(), following, on_change, config.metrics.clone());
             let tokens = TokenCache::new(client.clone(), SystemClock, Arc::new(on_token(shared.clone())));
-            volumes.look_up_in(Arc::clone(&objects), Arc::clone(&tokens), reports.clone());
+            volumes.look_up_in(Arc::clone(&objects), Arc::clone(&tokens), reports.clone(), events);
             Shared {
                 client,
                 service_environment: environment::of_api(config.api_for_pods, runtime.gateway()),
@@ -457,6 +475,7 @@ pub async fn down(data_dir: &Path, instance_id: &str) -> Result<(), AgentError> 
         internal_ip: IpAddr::from([127, 0, 0, 1]),
         port: None,
         allow_privileged: false,
+        configuration_events: false,
         api_for_pods: None,
         boot_id: None,
         change_detection: ChangeDetection::default(),

@@ -1,4 +1,4 @@
-//! Events about pods, told to the API: repeated ones are counted, not told again.
+//! Events about pods, told to the API: repeated ones are counted, not told again; so is newer word of the same matter.
 //!
 //! Bounded and best effort, as upstream's recorder: an event that cannot be sent is logged and dropped, never waited for.
 
@@ -67,12 +67,31 @@ impl Subject {
     }
 }
 
+/// What was told.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Told {
+pub(crate) struct Told {
     subject: Subject,
     severity: Severity,
     reason: &'static str,
     message: String,
+    /// Of those that differ in their message only, the newest replaces the one before: what it is about.
+    topic: Option<String>,
+}
+
+impl Told {
+    #[cfg(test)]
+    pub(crate) fn message(&self) -> &str {
+        &self.message
+    }
+
+    /// Whether it is the same event once more, or newer word of the same matter.
+    fn repeats(&self, before: &Self) -> bool {
+        self.subject == before.subject
+            && self.severity == before.severity
+            && self.reason == before.reason
+            && self.topic == before.topic
+            && (self.topic.is_some() || self.message == before.message)
+    }
 }
 
 /// Where events are told. Cheap to clone.
@@ -89,14 +108,34 @@ impl Recorder {
     }
 
     pub(crate) fn normal(&self, subject: Subject, reason: &'static str, message: impl Into<String>) {
-        self.tell(subject, Severity::Normal, reason, message.into());
+        self.tell(subject, Severity::Normal, reason, None, message.into());
     }
 
     pub(crate) fn warning(&self, subject: Subject, reason: &'static str, message: impl Into<String>) {
-        self.tell(subject, Severity::Warning, reason, message.into());
+        self.tell(subject, Severity::Warning, reason, None, message.into());
     }
 
-    fn tell(&self, subject: Subject, severity: Severity, reason: &'static str, message: String) {
+    /// Something normal of which the newest word is enough: it takes the place of what was said before of the same `topic`, and
+    /// counts it.
+    pub(crate) fn newest(&self, subject: Subject, reason: &'static str, topic: &str, message: String) {
+        self.tell(subject, Severity::Normal, reason, Some(topic.to_owned()), message);
+    }
+
+    /// A recorder, and what it is told.
+    #[cfg(test)]
+    pub(crate) fn for_tests() -> (Self, mpsc::Receiver<Told>) {
+        let (sender, receiver) = mpsc::channel(WAITING_MAX);
+        (Self { sender }, receiver)
+    }
+
+    fn tell(
+        &self,
+        subject: Subject,
+        severity: Severity,
+        reason: &'static str,
+        topic: Option<String>,
+        message: String,
+    ) {
         let message = shortened(message);
         if self
             .sender
@@ -105,6 +144,7 @@ impl Recorder {
                 severity,
                 reason,
                 message,
+                topic,
             })
             .is_err()
         {
@@ -163,9 +203,9 @@ async fn send(
 ) -> Result<(), hotmap_client::ClientError> {
     let now = Timestamp::now();
     let events = ResourcePath::new("", "v1", "events").in_namespace(told.subject.namespace.as_str());
-    if let Some(at) = remembered.iter().position(|sent| sent.told == *told) {
+    if let Some(at) = remembered.iter().position(|sent| told.repeats(&sent.told)) {
         let sent = &mut remembered[at];
-        let patch = json!({"count": sent.count + 1, "lastTimestamp": timestamp::seconds(now)});
+        let patch = json!({"count": sent.count + 1, "lastTimestamp": timestamp::seconds(now), "message": told.message});
         match client
             .patch(
                 &events.clone().name(sent.name.as_str()),
@@ -217,6 +257,35 @@ async fn send(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_said_again_is_counted_and_a_topic_has_one_event() {
+        let told = |reason: &'static str, topic: Option<&str>, message: &str| Told {
+            subject: Subject {
+                kind: "Pod",
+                namespace: "n".to_owned(),
+                name: "web".to_owned(),
+                uid: "u".to_owned(),
+                field_path: String::new(),
+            },
+            severity: Severity::Normal,
+            reason,
+            message: message.to_owned(),
+            topic: topic.map(str::to_owned),
+        };
+        let (plain, cfg) = (told("A", None, "1"), told("A", Some("cfg"), "1"));
+        for (one, before, repeats) in [
+            (&plain, &plain, true),
+            (&told("A", None, "2"), &plain, false),
+            (&told("B", None, "1"), &plain, false),
+            (&told("A", Some("cfg"), "2"), &cfg, true),
+            (&told("A", Some("other"), "1"), &cfg, false),
+            (&told("B", Some("cfg"), "1"), &cfg, false),
+            (&cfg, &plain, false),
+        ] {
+            assert_eq!(one.repeats(before), repeats, "{one:?}");
+        }
+    }
 
     #[test]
     fn names_and_messages_fit() {

@@ -12,6 +12,7 @@ mod agent;
 mod backoff;
 mod clock;
 mod command;
+mod configuration_events;
 mod env_restart;
 mod environment;
 mod events;

@@ -33,6 +33,7 @@ pub(crate) use placement::{Placement, PlacementError};
 use queue::{Queue, Turn};
 
 use crate::{
+    configuration_events::{ConfigurationEvents, Shown, difference},
     environment::Known,
     fields::PodFacts,
     live_subpath::{self, LiveSubPaths, PodMounts},
@@ -118,6 +119,8 @@ struct Lookups {
     objects: Arc<ObjectCache>,
     tokens: Arc<TokenCache>,
     reports: Reports,
+    /// Where changes are told of, if anybody asked for that.
+    events: Option<ConfigurationEvents>,
 }
 
 #[derive(Default)]
@@ -138,6 +141,8 @@ struct Entry {
     since: Instant,
     /// When the newest object in the visible content came to this node.
     newest: Option<Instant>,
+    /// What the visible content was made of; `None` until there is any.
+    shown: Option<Shown>,
 }
 
 impl VolumeManager {
@@ -164,12 +169,19 @@ impl VolumeManager {
     }
 
     /// Where objects and tokens are looked up; given once, before the first volume.
-    /// How they stand is noted in `reports`.
-    pub(crate) fn look_up_in(&self, objects: Arc<ObjectCache>, tokens: Arc<TokenCache>, reports: Reports) {
+    /// How they stand is noted in `reports`, and what changed in them in `events`.
+    pub(crate) fn look_up_in(
+        &self,
+        objects: Arc<ObjectCache>,
+        tokens: Arc<TokenCache>,
+        reports: Reports,
+        events: Option<ConfigurationEvents>,
+    ) {
         let lookups = Lookups {
             objects,
             tokens,
             reports,
+            events,
         };
         assert!(
             self.shared.sources.set(lookups).is_ok(),
@@ -197,6 +209,7 @@ impl VolumeManager {
                     failed_in_a_row: 0,
                     since: Instant::now(),
                     newest: None,
+                    shown: None,
                 });
             state.queue.push(key);
         }
@@ -395,6 +408,7 @@ impl Shared {
                 outcome,
                 shadowed,
                 used,
+                shown,
             }) => {
                 entry.writer = Some(writer);
                 entry.failed_in_a_row = 0;
@@ -415,7 +429,12 @@ impl Shared {
                 });
                 let newest = used.iter().map(|held| held.heard()).max_by_key(Heard::at);
                 let former = std::mem::replace(&mut entry.newest, newest.map(|heard| heard.at()));
+                let changed = entry.shown.as_ref().map(|before| difference(before, &shown));
+                entry.shown = Some(shown);
                 if outcome == Outcome::Swapped {
+                    if let (Some(changed), Some(events)) = (changed, self.events()) {
+                        events.changed(key, &desired.pod, changed);
+                    }
                     // The first content of a volume is no change.
                     if let (Some(newest), Some(former)) = (newest, former)
                         && newest.at() > former
@@ -488,6 +507,10 @@ impl Shared {
         span
     }
 
+    fn events(&self) -> Option<&ConfigurationEvents> {
+        self.sources.get()?.events.as_ref()
+    }
+
     /// Hands what sub-paths of the volume name now to their live mounts; false if it must be done again.
     fn show_live(&self, key: &VolumeKey, has_changed: bool) -> bool {
         let path = self.root_path.join(&key.pod_uid).join(&key.volume);
@@ -506,6 +529,7 @@ impl Shared {
             objects,
             tokens,
             reports,
+            events: _,
         } = self
             .sources
             .get()
@@ -584,6 +608,15 @@ impl Shared {
             Known::Missing(_) | Known::Unknown => None,
         });
         let used = used.collect();
+        let shown = looked_up.iter().filter_map(|(reference, known)| {
+            let version = match known {
+                Known::Present(held) => Some(held.resource_version().to_owned()),
+                Known::Missing(_) => None,
+                Known::Unknown => return None,
+            };
+            Some((reference.clone(), version))
+        });
+        let shown = shown.collect();
         // Readers have it by now: what is computed for the report holds nobody up.
         let built = reports.built(looked_up);
         let projection = (written.revision.as_str(), written.shadowed.clone());
@@ -593,6 +626,7 @@ impl Shared {
             outcome: written.outcome,
             shadowed: written.shadowed,
             used,
+            shown,
         })
     }
 
@@ -625,6 +659,8 @@ struct Projected {
     shadowed: Vec<String>,
     /// The revisions of objects that the content was made of.
     used: Vec<Arc<Held>>,
+    /// The same by name, with what was not there.
+    shown: Shown,
 }
 
 struct Failure {
