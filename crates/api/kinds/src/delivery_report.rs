@@ -207,7 +207,8 @@ mod tests {
     fn report() -> Value {
         json!({"apiVersion": "hotmap.dev/v1alpha1", "kind": "DeliveryReport", "metadata": {"name": "node-1"}, "objects": [
             {"ref": {"kind": "ConfigMap", "namespace": "default", "name": "app"}, "uid": "u",
-             "current": {"resourceVersion": "8", "digest": "sha256:00", "heardAt": "2026-01-01T00:00:00.000000Z"},
+             "current": {"resourceVersion": "8", "digest": "sha256:00", "heardAt": "2026-01-01T00:00:00.000000Z",
+                         "committedAt": "2026-01-01T00:00:00.000000Z"},
              "consumers": 2, "visibleAt": {"first": "2026-01-01T00:00:00.000000Z", "last": "2026-01-01T00:00:00.000000Z"},
              "loaded": {"reporting": 1, "current": 1}, "behind": [row()], "behindCount": 1}]})
     }

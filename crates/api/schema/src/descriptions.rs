@@ -250,7 +250,7 @@ static MESSAGES: &[Described] = &[
         ("loaded", "What programs have said they loaded, through the socket in their pod."),
         ("ref", "The object."),
         ("uid", "Tells the object from others that had its name before."),
-        ("visibleAt", "When those that have the current content got it: the first and the last of them."),
+        ("visibleAt", "When those that have the current content got it, the first and the last of them; pods that came after it are not counted."),
     ]),
     ("dev.hotmap.v1alpha1.ObjectReference", "A ConfigMap or Secret by name.", &[
         ("kind", "ConfigMap or Secret."),
@@ -258,6 +258,7 @@ static MESSAGES: &[Described] = &[
         ("namespace", "The namespace it lives in."),
     ]),
     ("dev.hotmap.v1alpha1.ObjectRevision", "One revision of an object.", &[
+        ("committedAt", "When this content was committed, by the clock of the API; nothing if it does not tell, or if the node has heard of no other."),
         ("digest", "Digest of the content: SHA-256 of a ConfigMap, a keyed one of a Secret, nothing without the key."),
         ("heardAt", "When the node heard of this content."),
         ("resourceVersion", "Version of the object."),

@@ -9,7 +9,7 @@ use serde::{Serialize, Serializer};
 use crate::{
     PodView, ReportView, Target, Via,
     pod::Run,
-    report::{Entry, Row},
+    report::{Entry, Revision, Row},
 };
 
 /// What the API says of the object itself.
@@ -79,6 +79,16 @@ pub struct PodRow {
     pub reason: String,
 }
 
+/// What the time of a change begins with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Since {
+    /// Its commit.
+    Commit,
+    /// A node's hearing of it: some API does not tell of commits.
+    Heard,
+}
+
 /// The answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -102,9 +112,12 @@ pub struct Status {
     pub loaded_reporting: u64,
     /// Those whose program has loaded the current content.
     pub loaded_current: u64,
-    /// From the node's hearing of the content to the last volume that has it, in microseconds: the slowest node.
+    /// How long the change took to the last volume that has it, in microseconds: the slowest node.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub slowest_microseconds: Option<i64>,
+    /// What that time begins with.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub slowest_since: Option<Since>,
     /// One for each way of each pod, by pod.
     pub rows: Vec<PodRow>,
 }
@@ -173,6 +186,7 @@ pub fn join<'a>(
         .find_map(|entry| entry.current.as_ref())
         .map(|held| held.digest.clone());
     let loaded = || heard.iter().filter_map(|entry| entry.loaded.as_ref());
+    let slowest = slowest(&heard);
     let note = match current {
         Current::Unreadable(why) => format!("the newest version is what nodes report: {why}"),
         Current::At { .. } | Current::Missing => String::new(),
@@ -186,7 +200,8 @@ pub fn join<'a>(
         pods_current: pods.len() - late.len(),
         loaded_reporting: loaded().map(|counts| counts.reporting).sum(),
         loaded_current: loaded().map(|counts| counts.current).sum(),
-        slowest_microseconds: heard.iter().filter_map(|entry| delay(entry)).max(),
+        slowest_microseconds: slowest.map(|(micros, _)| micros),
+        slowest_since: slowest.map(|(_, since)| since),
         rows,
     }
 }
@@ -264,7 +279,9 @@ impl World<'_> {
             let reason = format!("the report of node {node} has no room for all who are behind");
             return Some(row("", State::Unknown, None, &reason));
         }
-        let since = entry.visible_at.as_ref().and_then(|span| span.last);
+        // Who came after the change has had it since the start.
+        let visible = entry.visible_at.as_ref().and_then(|span| span.last);
+        let since = visible.max(pod.status.start_time);
         Some(row(self.wanted, State::Current, since, ""))
     }
 
@@ -300,13 +317,25 @@ fn newest<'a>(entries: impl Iterator<Item = &'a Entry>) -> String {
         .to_owned()
 }
 
-/// From hearing to the last who has it. Pods that start later would count as late: only a span that began with the
-/// change does.
-fn delay(entry: &Entry) -> Option<i64> {
-    let heard = entry.current.as_ref()?.heard_at?;
-    let last = entry.visible_at.as_ref()?.last?;
-    let micros = last.duration_since(heard).as_micros();
-    i64::try_from(micros).ok().filter(|micros| *micros >= 0)
+/// The longest way of the change to the last who has it: from its commit if each node can tell, else from hearing of it.
+fn slowest(entries: &[&Entry]) -> Option<(i64, Since)> {
+    let spans: Vec<(&Revision, Timestamp)> = entries
+        .iter()
+        .filter_map(|entry| Some((entry.current.as_ref()?, entry.visible_at.as_ref()?.last?)))
+        .collect();
+    let since = match spans.iter().all(|(current, _)| current.committed_at.is_some()) {
+        true => Since::Commit,
+        false => Since::Heard,
+    };
+    let delays = spans.iter().filter_map(|(current, last)| {
+        let begun = match since {
+            Since::Commit => current.committed_at,
+            Since::Heard => current.heard_at,
+        };
+        let micros = last.duration_since(begun?).as_micros();
+        i64::try_from(micros).ok().filter(|micros| *micros >= 0)
+    });
+    Some((delays.max()?, since))
 }
 
 #[cfg(test)]

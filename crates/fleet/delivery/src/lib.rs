@@ -16,7 +16,7 @@ mod render;
 mod report;
 mod target;
 
-pub use join::{Current, PodRow, State, Status, join};
+pub use join::{Current, PodRow, Since, State, Status, join};
 pub use pod::{PodView, Via};
 pub use query::{Following, QueryError, RBAC, ask};
 pub use render::{progress, summary, table};

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use jiff::Timestamp;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::{ObjectKind, Target};
@@ -135,6 +136,7 @@ struct Named {
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct PodStatus {
     pub(crate) phase: String,
+    pub(crate) start_time: Option<Timestamp>,
     #[serde(deserialize_with = "or_default")]
     init_container_statuses: Vec<ContainerStatus>,
     #[serde(deserialize_with = "or_default")]

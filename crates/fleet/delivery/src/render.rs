@@ -3,7 +3,7 @@
 use hotmap_object::timestamp;
 use jiff::Timestamp;
 
-use crate::{PodRow, State, Status};
+use crate::{PodRow, Since, State, Status};
 
 /// Longest delivery that is told as one; what takes longer was a pod's start.
 const DELIVERY_MAX_MICROSECONDS: i64 = 60_000_000;
@@ -109,7 +109,11 @@ fn delay(status: &Status) -> String {
             } else {
                 millis.to_string()
             };
-            format!(", {shown} ms after the node heard of it")
+            let begun = match status.slowest_since {
+                Some(Since::Commit) => "the edit",
+                Some(Since::Heard) | None => "the node heard of it",
+            };
+            format!(", {shown} ms after {begun}")
         }
         _ => String::new(),
     }
@@ -156,6 +160,7 @@ mod tests {
             loaded_reporting: 0,
             loaded_current: 0,
             slowest_microseconds: Some(12_345),
+            slowest_since: Some(Since::Commit),
             rows: vec![
                 row("web-1", State::Current, ""),
                 row("web-10", State::Behind, "no key"),
@@ -182,7 +187,7 @@ mod tests {
         let mut status = status();
         assert_eq!(
             summary(&status),
-            "3 of 4 pods have revision 812, 12 ms after the node heard of it; behind: web-10 (volume/cfg): no key"
+            "3 of 4 pods have revision 812, 12 ms after the edit; behind: web-10 (volume/cfg): no key"
         );
         assert!(
             progress(&status).starts_with("[###############-----] 3 of 4"),
@@ -191,6 +196,7 @@ mod tests {
         );
         (status.loaded_reporting, status.loaded_current) = (2, 1);
         (status.slowest_microseconds, status.pods_current) = (Some(1_278), 2);
+        status.slowest_since = Some(Since::Heard);
         assert_eq!(
             summary(&status),
             "2 of 4 pods have revision 812, 1.2 ms after the node heard of it; 1 of 2 that report have loaded it; \

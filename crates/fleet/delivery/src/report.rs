@@ -46,6 +46,7 @@ pub(crate) struct Revision {
     pub(crate) resource_version: String,
     pub(crate) digest: String,
     pub(crate) heard_at: Option<Timestamp>,
+    pub(crate) committed_at: Option<Timestamp>,
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]

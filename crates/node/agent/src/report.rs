@@ -70,12 +70,16 @@ impl Reports {
 
     /// What the API has said of an object.
     pub(crate) fn heard(&self, reference: &ObjectRef, known: &Known) {
-        let current = match known {
-            Known::Present(held) => Some(self.revision(reference, held)),
-            Known::Missing(_) => None,
+        let (current, committed) = match known {
+            Known::Present(held) => {
+                let committed = held.heard().committed();
+                let committed = committed.and_then(|at| Timestamp::try_from(at).ok());
+                (Some(self.revision(reference, held)), committed)
+            }
+            Known::Missing(_) => (None, None),
             Known::Unknown => return,
         };
-        self.note(|ledger, now| ledger.heard(reference, current, now));
+        self.note(|ledger, now| ledger.heard(reference, current, committed, now));
     }
 
     /// The revision of an object's content; takes a millisecond for the largest one, the first time.

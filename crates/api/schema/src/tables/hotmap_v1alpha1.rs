@@ -49,6 +49,7 @@ pub(crate) static OBJECT_REVISION: Message = Message { name: "dev.hotmap.v1alpha
     Field::new("resourceVersion", 1, T::String).omitempty(),
     Field::new("digest", 2, T::String).omitempty(),
     Field::new("heardAt", 3, T::MicroTime).pointer().omitempty(),
+    Field::new("committedAt", 4, T::MicroTime).pointer().omitempty(),
 ] };
 
 #[rustfmt::skip]

@@ -95,10 +95,36 @@ fn who_is_in_no_row_has_the_revision_that_its_node_has_heard_of() {
         (status.pods, status.pods_current, status.is_complete()),
         (2, 1, false)
     );
-    assert_eq!(status.slowest_microseconds, Some(12_000));
+    assert_eq!(
+        (status.slowest_microseconds, status.slowest_since),
+        (Some(12_000), Some(Since::Heard))
+    );
     assert_eq!(status.digest, "sha256:1");
     let status = check(&at("8"), &pods[..1], &reports, &["a volume/v 8 Current"]);
     assert!(status.is_complete());
+}
+
+#[test]
+fn a_change_takes_from_its_commit_where_every_node_can_tell() {
+    let pods = [pod("a", "n1", json!({})), pod("b", "n2", json!({}))];
+    let current = json!({"resourceVersion": "8", "heardAt": "2026-01-01T00:00:00.010000Z",
+        "committedAt": "2026-01-01T00:00:00.009000Z"});
+    let rows = ["a volume/v 8 Current", "b volume/v 8 Current"];
+    let told = |node: &str| report(node, "8", json!({"current": current}));
+    // Pods that came later say nothing of the change.
+    let only_late = report("n2", "8", json!({"visibleAt": null}));
+    for (other, expected) in [
+        (told("n2"), (3_000, Since::Commit)),
+        (only_late, (3_000, Since::Commit)),
+        (report("n2", "8", json!({})), (12_000, Since::Heard)),
+    ] {
+        let status = check(&at("8"), &pods, &[told("n1"), other], &rows);
+        let (micros, since) = expected;
+        assert_eq!(
+            (status.slowest_microseconds, status.slowest_since),
+            (Some(micros), Some(since))
+        );
+    }
 }
 
 #[test]

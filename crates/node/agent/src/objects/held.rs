@@ -40,6 +40,11 @@ impl Heard {
         self.at
     }
 
+    /// When it was committed, by the clock of the API, where it tells.
+    pub(crate) fn committed(&self) -> Option<SystemTime> {
+        self.committed
+    }
+
     /// How long ago it was heard of, and how long ago it was committed. Clocks of two machines may differ: a commit
     /// in the future is one just now.
     pub(crate) fn ages(&self) -> (Duration, Option<Duration>) {

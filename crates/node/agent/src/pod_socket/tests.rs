@@ -24,7 +24,7 @@ fn sockets(directory: &Path) -> (PodSockets, Reports) {
     let wants = Wants::from([("cfg".to_owned(), BTreeSet::from([reference.clone()]))]);
     reports.note(|ledger, now| {
         ledger.pod("p", "web", wants, now);
-        ledger.heard(&reference, None, now);
+        ledger.heard(&reference, None, None, now);
         let built = Built::from([(reference, None)]);
         ledger.projected("p", "cfg", built, (REVISION, Vec::new()), now);
     });

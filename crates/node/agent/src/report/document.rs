@@ -91,7 +91,9 @@ impl Ledger {
                 &format!("a file that somebody else put there hides {names}"),
             );
         }
+        // How long the change took is not told by pods that started after it.
         if standing == Standing::Current
+            && heard.is_some_and(|heard| pod.came <= heard.at)
             && let Some(held) = holding.filter(|held| held.revision.is_some())
         {
             let (first, last) = entry.visible.unwrap_or((held.since, held.since));
@@ -133,6 +135,9 @@ impl Ledger {
                 json!({"resourceVersion": current.resource_version, "heardAt": micros(heard.at)});
             if !current.digest.is_empty() {
                 revision["digest"] = current.digest.clone().into();
+            }
+            if let Some(committed) = heard.committed {
+                revision["committedAt"] = micros(committed).into();
             }
             shown["current"] = revision;
         }

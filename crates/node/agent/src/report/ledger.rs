@@ -50,11 +50,15 @@ pub(super) struct Heard {
     pub(super) current: Option<Arc<Revision>>,
     /// When this content was heard of first.
     pub(super) at: Timestamp,
+    /// When it was committed, if it is a change of something known and the API told.
+    pub(super) committed: Option<Timestamp>,
 }
 
 #[derive(Debug)]
 pub(super) struct PodEntry {
     pub(super) name: String,
+    /// When this agent knew of it first.
+    pub(super) came: Timestamp,
     pub(super) consumers: BTreeMap<Way, Consumer>,
     pub(super) loads: BTreeMap<String, Loaded>,
     projections: BTreeMap<String, VecDeque<(String, Built)>>,
@@ -106,6 +110,7 @@ impl Ledger {
     pub(crate) fn pod(&mut self, uid: &str, name: &str, volumes: Wants, now: Timestamp) {
         let entry = self.pods.entry(uid.to_owned()).or_insert_with(|| PodEntry {
             name: name.to_owned(),
+            came: now,
             consumers: BTreeMap::new(),
             loads: BTreeMap::new(),
             projections: BTreeMap::new(),
@@ -131,13 +136,27 @@ impl Ledger {
         self.forget_unused();
     }
 
-    /// The API says what an object is; `None` if it is not there.
-    pub(crate) fn heard(&mut self, reference: &ObjectRef, current: Option<Arc<Revision>>, now: Timestamp) {
-        let at = match self.objects.get(reference) {
-            Some(held) if is_like(held.current.as_ref(), current.as_ref()) => held.at,
-            _ => now,
+    /// The API says what an object is, `None` if it is not there, and perhaps when that was committed.
+    pub(crate) fn heard(
+        &mut self,
+        reference: &ObjectRef,
+        current: Option<Arc<Revision>>,
+        committed: Option<Timestamp>,
+        now: Timestamp,
+    ) {
+        let (at, committed) = match self.objects.get(reference) {
+            Some(held) if is_like(held.current.as_ref(), current.as_ref()) => (held.at, held.committed),
+            // Clocks of two machines may differ: a commit in the future is one just now.
+            Some(_) => (now, committed.map(|committed| committed.min(now))),
+            // The first word about an object is no change: it may have been there for long.
+            None => (now, None),
         };
-        self.objects.insert(reference.clone(), Heard { current, at });
+        let heard = Heard {
+            current,
+            at,
+            committed,
+        };
+        self.objects.insert(reference.clone(), heard);
         for consumer in self.pods.values_mut().flat_map(|pod| pod.consumers.values_mut()) {
             if consumer.refs.contains(reference) {
                 consumer.look_again(&self.objects, now);

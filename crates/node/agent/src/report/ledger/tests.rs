@@ -51,7 +51,8 @@ impl Ledger {
     }
 
     fn hear(&mut self, resource_version: u64, content: u8, second: i64) {
-        self.heard(&reference("app"), revision(resource_version, content), at(second));
+        let revision = revision(resource_version, content);
+        self.heard(&reference("app"), revision, None, at(second));
     }
 
     fn app(&self) -> Value {
@@ -181,11 +182,44 @@ fn a_live_sub_path_is_behind_only_while_something_stands_in_its_way() {
 }
 
 #[test]
+fn a_change_is_timed_by_its_commit_and_by_the_pods_that_were_there() {
+    let mut ledger = two_pods();
+    let commit = |ledger: &mut Ledger, version: u64, committed: i64, heard: i64| {
+        let revision = revision(version, u8::try_from(version).expect("small"));
+        ledger.heard(&reference("app"), revision, Some(at(committed)), at(heard));
+    };
+    let committed = |ledger: &Ledger| ledger.app()["current"]["committedAt"].clone();
+    commit(&mut ledger, 1, 1, 5);
+    assert_eq!(committed(&ledger), Value::Null, "the first word is no change");
+    commit(&mut ledger, 2, 7, 8);
+    assert_eq!(committed(&ledger), json!("1970-01-01T00:00:07.000000Z"));
+    ledger.project("a", (2, 2), "..2", 9);
+    ledger.project("b", (2, 2), "..2", 10);
+    let wants = Wants::from([("cfg".to_owned(), BTreeSet::from([reference("app")]))]);
+    ledger.pod("late", "web-late", wants, at(20));
+    ledger.project("late", (2, 2), "..2", 21);
+    let app = ledger.app();
+    assert_eq!((&app["consumers"], app.get("behind")), (&json!(3), None));
+    assert_eq!(
+        app["visibleAt"],
+        json!({"first": "1970-01-01T00:00:09.000000Z", "last": "1970-01-01T00:00:10.000000Z"})
+    );
+    commit(&mut ledger, 3, 40, 30);
+    assert_eq!(
+        committed(&ledger),
+        json!("1970-01-01T00:00:30.000000Z"),
+        "no commit is later than word of it"
+    );
+    ledger.hear(4, 4, 31);
+    assert_eq!(committed(&ledger), Value::Null, "nobody told");
+}
+
+#[test]
 fn an_object_that_is_gone_leaves_its_users_behind() {
     let mut ledger = two_pods();
     ledger.hear(1, 1, 1);
     ledger.project("a", (1, 1), "..1", 1);
-    ledger.heard(&reference("app"), None, at(4));
+    ledger.heard(&reference("app"), None, None, at(4));
     ledger.failed("a", "cfg", "configmap \"app\" not found");
     let app = ledger.app();
     assert!(app.get("current").is_none() && app.get("uid").is_none(), "{app}");

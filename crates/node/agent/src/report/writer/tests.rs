@@ -73,7 +73,7 @@ fn heard(reports: &Reports, resource_version: &str) {
     let wants = Wants::from([("cfg".to_owned(), BTreeSet::from([reference.clone()]))]);
     reports.note(|ledger, now| {
         ledger.pod("p", "web", wants, now);
-        ledger.heard(&reference, Some(revision), now);
+        ledger.heard(&reference, Some(revision), None, now);
     });
 }
 
