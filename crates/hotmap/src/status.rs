@@ -16,21 +16,18 @@ use tokio::task::spawn_blocking;
 
 use crate::output::say;
 
+/// Where an object is looked for if nobody says otherwise.
+const DEFAULT_NAMESPACE: &str = "default";
+
 /// Flags of `status`, as typed.
 #[derive(Debug, Args)]
 pub(crate) struct StatusArgs {
     /// The object: configmap/NAME (cm/NAME) or secret/NAME.
     #[arg(value_name = "KIND/NAME", required_unless_present = "print_rbac")]
     target: Option<String>,
-    /// The namespace of the object.
-    #[arg(
-        short,
-        long,
-        env = "HOTMAP_NAMESPACE",
-        value_name = "NAMESPACE",
-        default_value = "default"
-    )]
-    namespace: String,
+    /// The namespace of the object [default: the one of the kubeconfig's context, else "default"]
+    #[arg(short, long, env = "HOTMAP_NAMESPACE", value_name = "NAMESPACE")]
+    namespace: Option<String>,
     /// Wait until every pod has the newest revision; exits with 1 if --timeout comes first.
     #[arg(short, long)]
     watch: bool,
@@ -71,6 +68,8 @@ pub(crate) enum StatusConfig {
 #[derive(Debug)]
 pub(crate) struct Question {
     target: Target,
+    /// Whether its namespace was named; if not, the kubeconfig may have another.
+    has_namespace: bool,
     follow: Option<Option<Duration>>,
     output: Option<Output>,
     kubeconfig: Option<PathBuf>,
@@ -83,8 +82,10 @@ impl StatusConfig {
             return Ok(Self::PrintRbac);
         }
         let target = args.target.unwrap_or_default();
+        let namespace = args.namespace.as_deref().unwrap_or(DEFAULT_NAMESPACE);
         Ok(Self::Ask(Question {
-            target: Target::parse(&target, &args.namespace)?,
+            target: Target::parse(&target, namespace)?,
+            has_namespace: args.namespace.is_some(),
             follow: args.watch.then_some(args.timeout),
             output: args.output,
             kubeconfig: args.kubeconfig,
@@ -105,7 +106,7 @@ fn timeout(given: &str) -> Result<Duration, String> {
 
 /// Answers once, or until everybody has it.
 pub(crate) async fn run(config: StatusConfig) -> anyhow::Result<ExitCode> {
-    let question = match config {
+    let mut question = match config {
         StatusConfig::PrintRbac => {
             let _ = write!(std::io::stdout(), "{RBAC}");
             return Ok(ExitCode::SUCCESS);
@@ -120,7 +121,11 @@ pub(crate) async fn run(config: StatusConfig) -> anyhow::Result<ExitCode> {
             &Surroundings::of_process(),
         )
     };
-    let client = Client::new(spawn_blocking(find).await?.context("cannot find the API")?)?;
+    let api = spawn_blocking(find).await?.context("cannot find the API")?;
+    if let Some(namespace) = api.namespace.as_deref().filter(|_| !question.has_namespace) {
+        question.target = Target::parse(&question.target.to_string(), namespace)?;
+    }
+    let client = Client::new(api)?;
     let Some(timeout) = question.follow else {
         let status = ask(&client, &question.target).await?;
         show(&status, question.output)?;

@@ -21,6 +21,8 @@ pub struct ClientConfig {
     pub identity: Option<Identity>,
     /// A bearer token, if that is who we are.
     pub token: Option<Token>,
+    /// The namespace of who names none, where the kubeconfig's context or the pod's account says one.
+    pub namespace: Option<String>,
     /// Sent as `User-Agent`.
     pub user_agent: String,
     /// How long things may take.
@@ -37,6 +39,7 @@ impl ClientConfig {
             ca_pem: ca_pem.into(),
             identity: None,
             token: None,
+            namespace: None,
             user_agent,
             timeouts,
         }

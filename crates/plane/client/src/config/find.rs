@@ -11,6 +11,8 @@ use crate::config::{ClientConfig, ConfigError, Server, Token};
 
 /// Where a pod finds its account's token and the certificate of the API.
 const ACCOUNT_DIRECTORY: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
+/// The pod's own namespace, in that directory.
+const NAMESPACE_FILE: &str = "namespace";
 
 /// The variables that say where the API is. The binary reads them, nobody below it.
 #[derive(Debug, Clone, Default)]
@@ -50,7 +52,7 @@ impl ClientConfig {
     ) -> Result<Self, ConfigError> {
         match place(named, surroundings, Path::exists)? {
             Place::Kubeconfig(path) => Self::from_kubeconfig(&path, context),
-            Place::Account { host, port } => of_account(&host, &port),
+            Place::Account { host, port } => of_account(Path::new(ACCOUNT_DIRECTORY), &host, &port),
         }
     }
 }
@@ -92,8 +94,7 @@ fn place(
     }
 }
 
-fn of_account(host: &str, port: &str) -> Result<ClientConfig, ConfigError> {
-    let directory = Path::new(ACCOUNT_DIRECTORY);
+fn of_account(directory: &Path, host: &str, port: &str) -> Result<ClientConfig, ConfigError> {
     let ca = directory.join("ca.crt");
     let ca_pem = std::fs::read(&ca).map_err(|source| ConfigError::Read { path: ca, source })?;
     let host = if host.contains(':') {
@@ -103,7 +104,18 @@ fn of_account(host: &str, port: &str) -> Result<ClientConfig, ConfigError> {
     };
     let mut config = ClientConfig::new(Server::parse(&format!("https://{host}:{port}"))?, ca_pem);
     config.token = Some(Token::File(directory.join("token")));
+    config.namespace = namespace_of_account(directory)?;
     Ok(config)
+}
+
+/// An account without the file has credentials all the same (client-go reads the two apart).
+fn namespace_of_account(directory: &Path) -> Result<Option<String>, ConfigError> {
+    let path = directory.join(NAMESPACE_FILE);
+    match std::fs::read_to_string(&path) {
+        Ok(text) => Ok(Some(text.trim().to_owned()).filter(|name| !name.is_empty())),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(source) => Err(ConfigError::Read { path, source }),
+    }
 }
 
 #[cfg(test)]
@@ -136,6 +148,19 @@ mod tests {
             (None, &Surroundings::default(), true, None),
         ] {
             assert_eq!(place(named, surroundings, |_| has_home).ok(), expected);
+        }
+    }
+
+    #[test]
+    fn an_account_brings_its_namespace() {
+        let directory = tempfile::tempdir().expect("a directory");
+        std::fs::write(directory.path().join("ca.crt"), "ca").expect("written");
+        for (file, expected) in [(None, None), (Some(""), None), (Some("shop\n"), Some("shop"))] {
+            if let Some(text) = file {
+                std::fs::write(directory.path().join(NAMESPACE_FILE), text).expect("written");
+            }
+            let config = of_account(directory.path(), "10.0.0.1", "443").expect("an account");
+            assert_eq!(config.namespace.as_deref(), expected);
         }
     }
 

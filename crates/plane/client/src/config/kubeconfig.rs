@@ -56,6 +56,8 @@ struct Context {
     cluster: String,
     #[serde(default)]
     user: Option<String>,
+    #[serde(default)]
+    namespace: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -142,6 +144,7 @@ impl Kubeconfig {
         let mut config = cluster.into_config(directory)?;
         config.identity = user.identity(directory)?;
         config.token = user.into_token(directory);
+        config.namespace = context.namespace.filter(|name| !name.is_empty());
         Ok(config)
     }
 }
@@ -285,6 +288,7 @@ mod tests {
         );
         let config = config.unwrap();
         assert_eq!((config.server.port, &config.ca_pem[..]), (6443, &b"ca file"[..]));
+        assert_eq!(config.namespace.as_deref(), Some("n"));
         let identity = config.identity.expect("certificate and key are there");
         assert_eq!(
             (&identity.certificate_pem[..], &identity.key_pem[..]),
