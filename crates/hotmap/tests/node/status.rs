@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::{
-    harness::{Finished, Running, finish, hotmap},
+    harness::{Finished, Release, Running, finish, hotmap},
     host::{Node, config_map, idle, pod},
 };
 
@@ -53,9 +53,28 @@ fn rows(answer: &Value) -> Vec<String> {
         .collect()
 }
 
+/// Waits for an event about `pod` that says so; its newest state counts.
+#[track_caller]
+fn until_told(node: &Node, pod: &str, wanted: &str) {
+    let field = format!("involvedObject.name={pod},reason=ConfigurationUpdated");
+    let shape = r#"jsonpath={.message}{"\n"}"#;
+    let arguments = [
+        "get",
+        "events",
+        "--watch",
+        "--field-selector",
+        &field,
+        "-o",
+        shape,
+    ];
+    Running::start(&mut node.command(&arguments)).line_with(wanted);
+}
+
 #[test]
 fn an_edit_is_followed_to_everybody_who_has_it() {
-    let Some(node) = Node::start() else { return };
+    let Some(node) = Node::start_with(Release::Newest, &["--configuration-events"]) else {
+        return;
+    };
     node.create([config_map("app", json!({"a": "1", "b": "1"}))]);
     let items = json!([{"key": "b", "path": "b"}]);
     let mount = json!({"volumeMounts": [{"name": "v", "mountPath": "/v"}]});
@@ -84,6 +103,14 @@ fn an_edit_is_followed_to_everybody_who_has_it() {
     let version = node.field("configmap/app", ".metadata.resourceVersion");
     crate::has(&edited.stdout, &[&format!("2 of 2 pods have revision {version}")]);
     assert_eq!(node.sh("whole", "cat /v/a"), "2");
+    let told = format!("volume \"v\" shows configmap/app at revision {version}");
+    until_told(&node, "whole", &told);
+    crate::has(&edited.stdout, &[" ms after the edit"]);
+    // The kubeconfig's context may say which namespace is meant.
+    node.ok("config set-context --current --namespace=elsewhere");
+    let elsewhere = status(&node, &["cm/app", "-o", "json"]).ok();
+    crate::has(&elsewhere, &["\"namespace\": \"elsewhere\""]);
+    node.ok("config set-context --current --namespace=default");
 
     // A pod that cannot have it is named with the reason, and keeps what it has.
     node.call(&["patch", "configmap", "app", "-p", r#"{"data": {"b": null}}"#])
