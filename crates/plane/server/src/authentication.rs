@@ -89,17 +89,16 @@ pub(crate) fn authenticate(
     }
 }
 
+/// The token of a request that brings one.
+pub(crate) fn bearer(headers: &HeaderMap) -> Option<&str> {
+    let header = headers.get(AUTHORIZATION)?.to_str().ok()?;
+    let (scheme, token) = header.trim().split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
+}
+
 fn of_token(headers: &HeaderMap, tokens: &Tokens, now: Timestamp) -> Result<Arc<User>, Status> {
-    let header = headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok());
-    let (scheme, token) = header
-        .unwrap_or_default()
-        .trim()
-        .split_once(' ')
-        .unwrap_or_default();
-    if !scheme.eq_ignore_ascii_case("bearer") {
-        return Err(Status::unauthorized());
-    }
-    match tokens.authenticate(token.trim(), &api_audiences(), now) {
+    let token = bearer(headers).ok_or_else(Status::unauthorized)?;
+    match tokens.authenticate(token, &api_audiences(), now) {
         Ok((user, _)) => Ok(Arc::new(user)),
         Err(refused) => {
             tracing::debug!(error = %refused, "bearer token refused");

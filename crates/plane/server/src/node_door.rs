@@ -16,18 +16,14 @@ use std::{net::SocketAddr, sync::Arc};
 
 use futures_util::future::BoxFuture;
 use hotmap_object::Status;
-use hyper::{
-    Method, Request, Response,
-    body::Incoming,
-    header::{AUTHORIZATION, HeaderMap},
-};
+use hyper::{Method, Request, Response, body::Incoming, header::HeaderMap};
 use jiff::Timestamp;
 use prometheus_client::registry::Registry;
 use tokio::{net::TcpListener, sync::watch, task::JoinSet};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
-    authentication::Peer,
+    authentication::{Peer, bearer},
     credentials::KeyPairPem,
     http::{
         connection::{self, Answers},
@@ -263,19 +259,8 @@ impl Door {
                 groups: user.groups.clone(),
             });
         }
-        let header = headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok());
-        let (scheme, token) = header
-            .unwrap_or_default()
-            .trim()
-            .split_once(' ')
-            .unwrap_or_default();
-        if !scheme.eq_ignore_ascii_case("bearer") {
-            return Err(Status::unauthorized());
-        }
-        self.gate
-            .who(token.trim())
-            .await?
-            .ok_or_else(Status::unauthorized)
+        let token = bearer(headers).ok_or_else(Status::unauthorized)?;
+        self.gate.who(token).await?.ok_or_else(Status::unauthorized)
     }
 
     /// # Errors
