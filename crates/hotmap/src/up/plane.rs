@@ -52,6 +52,8 @@ impl Plane {
         let url = format!("https://{}", reachable(address));
         let path = data_dir.path().to_owned();
         let mut names = config.tls_sans.clone();
+        // What the kubeconfig names must be in the certificate.
+        names.push(reachable(address).ip().to_string());
         let mut registry = Registry::default();
         let mut prepared = match &config.node {
             Some(node) => {
