@@ -44,6 +44,8 @@ pub(crate) enum Command {
     Down(DownArgs),
     /// Tell who has which revision of a ConfigMap or Secret, who is behind, and why.
     Status(crate::status::StatusArgs),
+    #[command(flatten)]
+    Process(hotmap_reload::cli::ProcessCommand),
     /// Measure this machine, or a cluster with --kubeconfig.
     Bench(crate::bench::BenchArgs),
     /// Make, list and delete the tokens with which nodes join.

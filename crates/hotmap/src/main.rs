@@ -71,6 +71,7 @@ fn main() -> ExitCode {
             Ok(config) => finish(run(status::run(config))),
             Err(error) => wrong_call(&error),
         },
+        Command::Process(command) => command.main(),
         Command::Bench(args) => finish(run(bench::run(args)).map(|()| ExitCode::SUCCESS)),
         Command::Token(args) => finish(run(token::run(args)).map(|()| ExitCode::SUCCESS)),
         Command::Completions { shell } => {

@@ -1,0 +1,50 @@
+//! The slim sister of `hotmap`, for images of sidecars: the commands on the side of the process, and nothing else.
+
+use std::process::ExitCode;
+
+use clap::Parser;
+use hotmap_reload::cli::ProcessCommand;
+use tracing_subscriber::EnvFilter;
+
+/// The call was wrong.
+const EXIT_CALL: u8 = 2;
+
+/// Brings changed configuration to the process that uses it.
+///
+/// Exit codes: 0 done, 1 it failed, 2 the call was wrong.
+#[derive(Debug, Parser)]
+#[command(
+    name = "hotmap-reload",
+    version,
+    disable_help_subcommand = true,
+    arg_required_else_help = true
+)]
+struct Cli {
+    /// What is logged to standard error, such as `info` or `hotmap_reload=debug`.
+    #[arg(
+        long,
+        global = true,
+        env = "HOTMAP_LOG",
+        value_name = "FILTER",
+        default_value = "info"
+    )]
+    log: String,
+    #[command(subcommand)]
+    command: ProcessCommand,
+}
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let Ok(filter) = EnvFilter::try_new(&cli.log) else {
+        eprintln!(
+            "hotmap-reload: --log {:?} is not a filter such as `info` or `hotmap_reload=debug`",
+            cli.log
+        );
+        return ExitCode::from(EXIT_CALL);
+    };
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .init();
+    cli.command.main()
+}

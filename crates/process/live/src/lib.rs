@@ -1,0 +1,1 @@
+//! Configuration as a typed value that follows its files.

@@ -1,0 +1,14 @@
+//! From changed files to the process that has loaded them.
+//!
+//! ```text
+//!   a watched directory ─▶ Change ─▶ check ─▶ targets: signal · webhook · exec · unit · container · render
+//!   (or `sync` wrote it)                 │              │
+//!                                        └──▶ Progress ◀┘──▶ metrics · endpoint · the agent's socket
+//! ```
+
+pub mod cli;
+mod progress;
+mod target;
+
+pub use progress::{Phase, Progress, VolumeProgress};
+pub use target::{Fired, Target, TargetError, TargetKind};
