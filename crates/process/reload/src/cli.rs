@@ -1,5 +1,7 @@
 //! The commands of this crate: what can be typed, for `hotmap` and for its slim sister `hotmap-reload`.
 
+#[allow(dead_code, reason = "flags with durations use it")]
+pub(crate) mod duration;
 mod reload;
 
 use std::process::ExitCode;
