@@ -7,7 +7,10 @@
 //! ```
 
 pub mod cli;
+#[allow(dead_code, reason = "its first user is the webhook")]
+mod http;
 mod progress;
+#[allow(dead_code, reason = "the command line names its targets")]
 mod target;
 
 pub use progress::{Phase, Progress, VolumeProgress};
