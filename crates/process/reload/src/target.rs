@@ -1,5 +1,7 @@
 //! Who is told of a change, and what can go wrong.
 
+pub(crate) mod webhook;
+
 use std::fmt;
 
 use futures_util::future::BoxFuture;
