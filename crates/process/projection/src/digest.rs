@@ -1,5 +1,6 @@
 //! Digests under a key that only this process has: equal content is recognised, and nothing about it is told.
 
+use std::io;
 use std::sync::OnceLock;
 
 use hmac::{Hmac, KeyInit, Mac};
@@ -25,13 +26,13 @@ impl Digester {
     ///
     /// # Errors
     /// The system gives no random numbers.
-    pub(crate) fn of_this_process() -> Result<Self, getrandom::Error> {
+    pub(crate) fn of_this_process() -> io::Result<Self> {
         static OF_THIS_PROCESS: OnceLock<Digester> = OnceLock::new();
         if let Some(digester) = OF_THIS_PROCESS.get() {
             return Ok(digester.clone());
         }
         let mut key = [0; 32];
-        getrandom::fill(&mut key)?;
+        getrandom::fill(&mut key).map_err(|error| io::Error::other(error.to_string()))?;
         let digester = Self(Hmac::new_from_slice(&key).expect("HMAC takes keys of any length"));
         Ok(OF_THIS_PROCESS.get_or_init(|| digester).clone())
     }

@@ -239,7 +239,7 @@ impl Snapshot {
             Err(errno) => return Err(failed(&path, errno.into())),
         };
         let bytes = self.bytes(file.into(), key, bytes_max)?;
-        let digester = Digester::of_this_process().map_err(|error| failed(&path, error.into()))?;
+        let digester = Digester::of_this_process().map_err(|error| failed(&path, error))?;
         if digest_of(&bytes, &digester) == known.digest {
             Ok(bytes)
         } else {
@@ -415,7 +415,7 @@ fn list(
 
 /// Reads all files until two readings in a row agree.
 fn plain(path: &Path, limits: &Limits, is_directory: bool) -> Result<Kind, LookError> {
-    let digester = Digester::of_this_process().map_err(|error| LookError::unseen(path, error.into()))?;
+    let digester = Digester::of_this_process().map_err(|error| LookError::unseen(path, error))?;
     let mut alone = Alone::default();
     let first = look::look(path, limits, None, &digester, &mut alone)?;
     let content = look::look(path, limits, Some(&first), &digester, &mut alone)?;

@@ -69,8 +69,8 @@ pub enum WatchError {
         source: io::Error,
     },
     /// The system gives no random key for digests.
-    #[error("cannot draw a key for digests: {0}")]
-    Key(String),
+    #[error("cannot draw a key for digests")]
+    Key(#[source] io::Error),
     /// There is no file descriptor left.
     #[error("cannot make the descriptor that a watcher is stopped by; raise the limit of open files")]
     Descriptor(#[source] io::Error),
@@ -124,7 +124,7 @@ impl Watcher {
             Ok(absolute) => absolute,
             Err(source) => return Err(WatchError::Relative { path, source }),
         };
-        let digester = Digester::of_this_process().map_err(|error| WatchError::Key(error.to_string()))?;
+        let digester = Digester::of_this_process().map_err(WatchError::Key)?;
         let descriptor = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
             .map_err(|errno| WatchError::Descriptor(errno.into()))?;
         let times = Times {
