@@ -71,6 +71,8 @@ mod read;
 mod refuse;
 #[path = "api/start.rs"]
 mod start;
+#[path = "api/sync.rs"]
+mod sync;
 #[path = "api/temp.rs"]
 mod temp;
 #[path = "api/tokens.rs"]

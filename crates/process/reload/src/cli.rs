@@ -1,20 +1,23 @@
 //! The commands of this crate: what can be typed, for `hotmap` and for its slim sister `hotmap-reload`.
 
-#[allow(dead_code, reason = "flags with durations use it")]
 pub(crate) mod duration;
 mod reload;
+mod sync;
 
 use std::process::ExitCode;
 
 use clap::Subcommand;
 
 pub use reload::ReloadArgs;
+pub use sync::SyncArgs;
 
 /// The commands on the side of the process, the same in both binaries.
 #[derive(Debug, Subcommand)]
 pub enum ProcessCommand {
     /// Check changed files, then tell the process that uses them.
     Reload(ReloadArgs),
+    /// Keep a directory equal to ConfigMaps and Secrets, without a node.
+    Sync(SyncArgs),
 }
 
 impl ProcessCommand {
@@ -22,6 +25,7 @@ impl ProcessCommand {
     pub fn main(self) -> ExitCode {
         match self {
             Self::Reload(args) => args.main(),
+            Self::Sync(args) => args.main(),
         }
     }
 }

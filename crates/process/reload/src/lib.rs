@@ -10,6 +10,7 @@ pub mod cli;
 #[allow(dead_code, reason = "its first user is the webhook")]
 mod http;
 mod progress;
+mod sync;
 #[allow(dead_code, reason = "the command line names its targets")]
 mod target;
 

@@ -1,0 +1,136 @@
+//! `hotmap sync`.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::Args;
+use hotmap_volume::Ownership;
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::cli::duration::duration;
+use crate::sync::{SyncConfig, object::ObjectKind, run, with_causes};
+
+/// The call was wrong.
+const EXIT_CALL: u8 = 2;
+
+/// Flags of `sync`, as typed.
+#[derive(Debug, Args)]
+pub struct SyncArgs {
+    /// The objects, [NAMESPACE/]KIND/NAME[=SUBDIRECTORY] with KIND configmap (cm) or secret, and last the directory. Of two
+    /// objects that have the same key the later one wins.
+    #[arg(value_name = "KIND/NAME... DIR", required = true)]
+    pub(crate) objects: Vec<String>,
+    /// Sync all objects with these labels, too; those that are named win over them.
+    #[arg(short = 'l', long, env = "HOTMAP_SELECTOR", value_name = "LABELS")]
+    pub(crate) selector: Option<String>,
+    /// The kinds that --selector means: configmap, secret [default: configmap]
+    #[arg(
+        long = "kind",
+        env = "HOTMAP_KIND",
+        value_name = "KIND",
+        value_delimiter = ',',
+        requires = "selector"
+    )]
+    pub(crate) kinds: Vec<ObjectKind>,
+    /// Where objects are that do not say it; several for --selector [default: the one of the kubeconfig's context, else
+    /// "default"]
+    #[arg(
+        short,
+        long,
+        env = "HOTMAP_NAMESPACE",
+        value_name = "NAMESPACE",
+        value_delimiter = ','
+    )]
+    pub(crate) namespace: Vec<String>,
+    /// Look for labels in all namespaces.
+    #[arg(
+        short = 'A',
+        long,
+        env = "HOTMAP_ALL_NAMESPACES",
+        requires = "selector",
+        conflicts_with = "namespace"
+    )]
+    pub(crate) all_namespaces: bool,
+    /// The mode of files [default: 0644, and 0600 for those of Secrets]
+    #[arg(long, env = "HOTMAP_MODE", value_name = "MODE", value_parser = octal)]
+    pub(crate) mode: Option<u32>,
+    /// Who owns the files, by number [default: who runs this]
+    #[arg(long, env = "HOTMAP_OWNER", value_name = "UID:GID", value_parser = ownership)]
+    pub(crate) owner: Option<Ownership>,
+    /// Write Secrets although DIR is not on tmpfs: whoever has the disk has them.
+    #[arg(long, env = "HOTMAP_SECRETS_ON_DISK")]
+    pub(crate) secrets_on_disk: bool,
+    /// Objects may be missing: without them, or when they are deleted, their files are not there.
+    #[arg(long, env = "HOTMAP_OPTIONAL")]
+    pub(crate) optional: bool,
+    /// Write one revision and end.
+    #[arg(long, env = "HOTMAP_ONCE")]
+    pub(crate) once: bool,
+    /// How long --once waits for objects and the API, such as 30s or 5m [default: 1m]
+    #[arg(long, env = "HOTMAP_TIMEOUT", value_name = "DURATION", value_parser = duration)]
+    pub(crate) timeout: Option<Duration>,
+    /// Finds the API with this file [default: $KUBECONFIG, ~/.kube/config, or the pod's own account]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) kubeconfig: Option<PathBuf>,
+    /// The context of the kubeconfig [default: its current one]
+    #[arg(long, env = "HOTMAP_CONTEXT", value_name = "NAME")]
+    pub(crate) context: Option<String>,
+}
+
+impl SyncArgs {
+    pub(crate) fn main(self) -> ExitCode {
+        let config = match SyncConfig::try_from(self) {
+            Ok(config) => config,
+            Err(error) => {
+                eprintln!("hotmap: {error}");
+                return ExitCode::from(EXIT_CALL);
+            }
+        };
+        match run_to_end(config) {
+            Ok(code) => code,
+            Err(error) => {
+                eprintln!("hotmap: cannot start: {error}");
+                ExitCode::FAILURE
+            }
+        }
+    }
+}
+
+fn run_to_end(config: SyncConfig) -> std::io::Result<ExitCode> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    runtime.block_on(async {
+        let mut interrupt = signal(SignalKind::interrupt())?;
+        let mut terminate = signal(SignalKind::terminate())?;
+        let stop = async {
+            tokio::select! {
+                _ = interrupt.recv() => {}
+                _ = terminate.recv() => {}
+            }
+        };
+        Ok(match run(config, stop).await {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => {
+                eprintln!("hotmap: {}", with_causes(&error));
+                error.exit_code()
+            }
+        })
+    })
+}
+
+fn octal(text: &str) -> Result<u32, String> {
+    u32::from_str_radix(text, 8)
+        .ok()
+        .filter(|bits| *bits <= 0o777)
+        .ok_or_else(|| "not an octal mode such as 0640".to_owned())
+}
+
+fn ownership(text: &str) -> Result<Ownership, String> {
+    let ids = text
+        .split_once(':')
+        .and_then(|(uid, gid)| Some((uid.parse().ok()?, gid.parse().ok()?)));
+    let (uid, gid) = ids.ok_or_else(|| "not two numbers such as 33:33".to_owned())?;
+    Ok(Ownership { uid, gid })
+}

@@ -1,0 +1,38 @@
+//! Objects of a Kubernetes API as a directory that follows them, without a node and without root.
+//!
+//! ```text
+//!   ConfigMaps, Secrets ─watch─▶ World ─▶ payload ─▶ one revision in DIR ─▶ targets are told
+//!   (by name or by label)       merge: last wins     one rename, proof against power loss
+//! ```
+//!
+//! What cannot be fetched, merged or written changes nothing: the last good content stays, and a line and a metric say
+//! why. Deciding is in `merge`, which does no I/O; `run` is the loop around it.
+
+pub(crate) mod config;
+mod destination;
+mod follow;
+mod merge;
+pub(crate) mod object;
+mod run;
+mod sidecar;
+mod writer_thread;
+
+use std::error::Error;
+
+pub(crate) use config::SyncConfig;
+pub(crate) use run::run;
+
+/// An error and what caused it, in one line.
+pub(crate) fn with_causes(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let more = error.to_string();
+        // Some errors repeat their cause in their own text.
+        if !text.ends_with(&more) {
+            text = format!("{text}: {more}");
+        }
+        cause = error.source();
+    }
+    text
+}

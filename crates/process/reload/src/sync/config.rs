@@ -1,0 +1,200 @@
+//! The flags of `sync`, checked once.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use hotmap_client::ClientConfig;
+use hotmap_object::{LabelSelector, names};
+use hotmap_volume::{FileMode, Ownership};
+
+use crate::cli::SyncArgs;
+use crate::sync::merge::{Modes, Selection, Who};
+use crate::sync::object::{ObjectKind, TypedObject};
+use crate::sync::sidecar::SidecarRules;
+
+/// Where an object is looked for if nobody says otherwise.
+const DEFAULT_NAMESPACE: &str = "default";
+/// Mode of files from Secrets if nobody says otherwise: for whoever runs `sync`, and nobody else.
+const SECRET_BITS: u32 = 0o600;
+
+/// What may run.
+#[derive(Debug)]
+pub(crate) struct SyncConfig {
+    pub(crate) objects: Vec<TypedObject>,
+    pub(crate) labels: Option<Labelled>,
+    pub(crate) namespaces: Namespaces,
+    pub(crate) directory: PathBuf,
+    pub(crate) modes: Modes,
+    pub(crate) owner: Option<Ownership>,
+    pub(crate) secrets_on_disk: bool,
+    pub(crate) is_optional: bool,
+    /// Write once and end, or fail after this long.
+    pub(crate) once: Option<Duration>,
+    pub(crate) sidecar: Option<SidecarRules>,
+    pub(crate) kubeconfig: Option<PathBuf>,
+    pub(crate) context: Option<String>,
+}
+
+/// Objects by label.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Labelled {
+    pub(crate) selector: String,
+    /// In the order in which they are merged.
+    pub(crate) kinds: Vec<ObjectKind>,
+}
+
+/// Where objects are that do not say it themselves.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Namespaces {
+    /// The one of the kubeconfig's context or of the pod's account, else `default`.
+    OfContext,
+    /// These; one, if objects are named.
+    These(Vec<String>),
+    /// All: for labels only.
+    All,
+}
+
+/// A call that cannot be meant.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub(crate) struct ConfigError(pub(crate) String);
+
+impl TryFrom<SyncArgs> for SyncConfig {
+    type Error = ConfigError;
+
+    fn try_from(args: SyncArgs) -> Result<Self, ConfigError> {
+        let wrong = |text: &str| ConfigError(text.to_owned());
+        let mut typed = args.objects;
+        let directory = typed.pop().map(PathBuf::from);
+        let directory = directory.ok_or_else(|| wrong("which directory? give DIR as the last argument"))?;
+        let objects = typed
+            .iter()
+            .map(|object| object.parse())
+            .collect::<Result<Vec<TypedObject>, String>>()
+            .map_err(ConfigError)?;
+        let labels = args
+            .selector
+            .map(|selector| labelled(selector, args.kinds))
+            .transpose()?;
+        if objects.is_empty() && labels.is_none() {
+            return Err(wrong(
+                "which objects? give configmap/NAME or secret/NAME before DIR, or labels with -l",
+            ));
+        }
+        let namespaces = namespaces(args.namespace, args.all_namespaces)?;
+        if objects.iter().any(|object| object.namespace.is_none()) && namespaces.is_several() {
+            return Err(wrong(
+                "with several namespaces say where each object is: NAMESPACE/configmap/NAME",
+            ));
+        }
+        if args.timeout.is_some() && !args.once {
+            return Err(wrong("--timeout is for --once: without it sync waits for ever"));
+        }
+        Ok(Self {
+            objects,
+            labels,
+            namespaces,
+            directory,
+            modes: modes(args.mode)?,
+            owner: args.owner,
+            secrets_on_disk: args.secrets_on_disk,
+            is_optional: args.optional,
+            once: args.once.then(|| args.timeout.unwrap_or(Duration::from_secs(60))),
+            sidecar: None,
+            kubeconfig: args.kubeconfig,
+            context: args.context,
+        })
+    }
+}
+
+impl SyncConfig {
+    /// What is followed, in the order in which it is merged: labels first, so that what was named wins.
+    pub(crate) fn selections(&self, api: &ClientConfig) -> Vec<Selection> {
+        let of_context = api.namespace.as_deref().unwrap_or(DEFAULT_NAMESPACE);
+        let places: Vec<Option<&str>> = match &self.namespaces {
+            Namespaces::OfContext => vec![Some(of_context)],
+            Namespaces::These(names) => names.iter().map(|name| Some(name.as_str())).collect(),
+            Namespaces::All => vec![None],
+        };
+        let mut selections = Vec::new();
+        if let Some(labels) = &self.labels {
+            for kind in &labels.kinds {
+                for place in &places {
+                    selections.push(Selection {
+                        kind: *kind,
+                        namespace: place.map(str::to_owned),
+                        who: Who::Labelled(labels.selector.clone()),
+                        subdirectory: None,
+                    });
+                }
+            }
+        }
+        let here = places.first().copied().flatten().unwrap_or(of_context);
+        for object in &self.objects {
+            selections.push(Selection {
+                kind: object.kind,
+                namespace: Some(object.namespace.as_deref().unwrap_or(here).to_owned()),
+                who: Who::Named(object.name.clone()),
+                subdirectory: object.subdirectory.clone(),
+            });
+        }
+        selections
+    }
+
+    /// Whether Secrets are among what is asked for.
+    pub(crate) fn has_secrets(&self) -> bool {
+        let mut kinds = self.labels.iter().flat_map(|labels| &labels.kinds);
+        self.objects
+            .iter()
+            .any(|object| object.kind == ObjectKind::Secret)
+            || kinds.any(|kind| *kind == ObjectKind::Secret)
+    }
+}
+
+impl Namespaces {
+    fn is_several(&self) -> bool {
+        match self {
+            Self::OfContext => false,
+            Self::These(names) => names.len() > 1,
+            Self::All => true,
+        }
+    }
+}
+
+fn labelled(selector: String, kinds: Vec<ObjectKind>) -> Result<Labelled, ConfigError> {
+    selector
+        .parse::<LabelSelector>()
+        .map_err(|error| ConfigError(format!("-l {selector:?}: {error}")))?;
+    let mut kinds = if kinds.is_empty() {
+        vec![ObjectKind::ConfigMap]
+    } else {
+        kinds
+    };
+    kinds.sort_unstable();
+    kinds.dedup();
+    Ok(Labelled { selector, kinds })
+}
+
+fn namespaces(named: Vec<String>, all: bool) -> Result<Namespaces, ConfigError> {
+    if all {
+        return Ok(Namespaces::All);
+    }
+    for name in &named {
+        if let Some(rule) = names::dns_1123_label(name).first() {
+            return Err(ConfigError(format!("-n {name:?} is no namespace: {rule}")));
+        }
+    }
+    Ok(if named.is_empty() {
+        Namespaces::OfContext
+    } else {
+        Namespaces::These(named)
+    })
+}
+
+fn modes(asked: Option<u32>) -> Result<Modes, ConfigError> {
+    let mode = |bits| FileMode::new(bits).map_err(|error| ConfigError(format!("--mode {error}")));
+    Ok(Modes {
+        config_map: asked.map_or(Ok(FileMode::DEFAULT), mode)?,
+        secret: mode(asked.unwrap_or(SECRET_BITS))?,
+    })
+}
