@@ -3,6 +3,7 @@
 pub(crate) mod duration;
 mod reload;
 mod sync;
+mod targets;
 
 use std::process::ExitCode;
 
@@ -10,6 +11,7 @@ use clap::Subcommand;
 
 pub use reload::ReloadArgs;
 pub use sync::SyncArgs;
+pub use targets::{ReloaderArgs, TargetArgs};
 
 /// The commands on the side of the process, the same in both binaries.
 #[derive(Debug, Subcommand)]

@@ -1,18 +1,36 @@
 //! From changed files to the process that has loaded them.
 //!
 //! ```text
-//!   a watched directory ─▶ Change ─▶ check ─▶ targets: signal · webhook · exec · unit · container · render
-//!   (or `sync` wrote it)                 │              │
-//!                                        └──▶ Progress ◀┘──▶ metrics · endpoint · the agent's socket
+//!   a watched directory ─▶ Change ─▶ render ─▶ check ─▶ targets: signal · webhook · exec · unit · container
+//!   (or `sync` wrote it)                         │              │
+//!                                                └──▶ Progress ◀┘──▶ metrics · endpoint · the agent's socket
 //! ```
 
+mod check;
 pub mod cli;
-#[allow(dead_code, reason = "its first user is the webhook")]
+mod command;
+mod feed;
+#[allow(dead_code, reason = "requests to an API use the rest of it")]
 mod http;
+mod metric_names;
+mod metrics;
+mod pace;
+mod pending;
 mod progress;
+mod reloader;
+mod render;
 mod sync;
-#[allow(dead_code, reason = "the command line names its targets")]
 mod target;
 
+pub use check::{Check, CheckError};
+pub use command::{CommandLine, WordsError};
+pub use metric_names::MetricNames;
+pub use metrics::Metrics;
+pub use pace::Pace;
+pub use pending::Pending;
 pub use progress::{Phase, Progress, VolumeProgress};
+pub use reloader::{Order, Outcome, Reloader, ReloaderConfig};
+pub use render::{Render, RenderPaths, Syntax, Undefined, Variables};
+pub use target::exec::Exec;
+pub use target::signal::{Address, SignalName, Signaller};
 pub use target::{Fired, Target, TargetError, TargetKind};

@@ -1,5 +1,7 @@
 //! Who is told of a change, and what can go wrong.
 
+pub(crate) mod exec;
+pub(crate) mod signal;
 pub(crate) mod webhook;
 
 use std::fmt;
@@ -21,6 +23,16 @@ pub trait Target: Send + Sync {
     /// # Errors
     /// [`TargetError`]: it has not taken the change.
     fn fire<'a>(&'a self, changes: &'a [Change]) -> BoxFuture<'a, Result<Fired, TargetError>>;
+
+    /// Whether [`Target::fire`] ends in time by itself, and says more of what was not done than a caller could.
+    fn limits_itself(&self) -> bool {
+        false
+    }
+
+    /// The status of the last HTTP answer, if there was one. For metrics.
+    fn last_status(&self) -> Option<u16> {
+        None
+    }
 }
 
 /// A target has taken a change.

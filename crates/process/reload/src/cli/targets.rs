@@ -1,0 +1,178 @@
+//! What is done for a change, as typed: the flags that `reload`, `sync` and `run` share.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use clap::Args;
+
+use super::duration::duration;
+use crate::check::Check;
+use crate::command::CommandLine;
+use crate::metric_names::MetricNames;
+use crate::metrics::Metrics;
+use crate::pace::Pace;
+use crate::reloader::{Order, ReloaderConfig};
+use crate::render::{Render, RenderPaths, Syntax, Undefined, Variables};
+use crate::target::Target;
+use crate::target::exec::{Exec, ExecArgs, command_line};
+use crate::target::signal::SignalArgs;
+use crate::target::webhook::WebhookArgs;
+
+/// Flags of all targets.
+#[derive(Debug, Clone, Default, Args)]
+pub struct TargetArgs {
+    #[command(flatten)]
+    exec: ExecArgs,
+    #[command(flatten)]
+    signal: SignalArgs,
+    #[command(flatten)]
+    webhook: WebhookArgs,
+}
+
+impl TargetArgs {
+    /// The targets in the order in which they are told: commands, which may prepare something, then the others.
+    fn targets(&self, timeout: Duration) -> Result<Vec<Box<dyn Target>>, String> {
+        let mut targets: Vec<Box<dyn Target>> = Vec::new();
+        for command in &self.exec.exec {
+            targets.push(Box::new(Exec::new(command.clone(), timeout)));
+        }
+        if let Some(signaller) = self.signal.target() {
+            targets.push(Box::new(signaller));
+        }
+        for webhook in self.webhook.targets().map_err(|error| error.to_string())? {
+            targets.push(Box::new(webhook));
+        }
+        Ok(targets)
+    }
+}
+
+/// Flags of everything that is done for a change.
+#[derive(Debug, Clone, Args)]
+pub struct ReloaderArgs {
+    /// Make a file from a template before anything else is done: `$(NAME)` and `${NAME}` stand for variables of the
+    /// environment; gzip is unpacked. Repeatable.
+    #[arg(
+        long,
+        env = "HOTMAP_RENDER",
+        value_name = "TEMPLATE:OUT",
+        value_delimiter = ' '
+    )]
+    pub(crate) render: Vec<RenderPaths>,
+    /// Which references of a template are expanded.
+    #[arg(
+        long,
+        env = "HOTMAP_RENDER_SYNTAX",
+        value_name = "SYNTAX",
+        default_value = "both"
+    )]
+    pub(crate) render_syntax: Syntax,
+    /// What becomes of references to variables that are not set.
+    #[arg(
+        long,
+        env = "HOTMAP_RENDER_UNDEFINED",
+        value_name = "WHAT",
+        default_value = "error"
+    )]
+    pub(crate) render_undefined: Undefined,
+    /// A command that says by its exit code whether the new content is good, such as `nginx -t`. If not, the change is
+    /// held back: nobody is told, and the next change is tried. Split into words as --exec.
+    #[arg(long, env = "HOTMAP_CHECK", value_name = "CMD", value_parser = command_line)]
+    pub(crate) check: Option<CommandLine>,
+    /// When the check is killed with its process group; the change is held back then.
+    #[arg(long, env = "HOTMAP_CHECK_TIMEOUT", value_name = "DURATION", default_value = "30s", value_parser = positive)]
+    pub(crate) check_timeout: Duration,
+    #[command(flatten)]
+    pub(crate) targets: TargetArgs,
+    /// Tell all targets at once; without it each waits until the one before it has taken the change, commands first.
+    #[arg(long, env = "HOTMAP_PARALLEL")]
+    pub(crate) parallel: bool,
+    /// From the first sign of a change until it is brought on its way, together with all that comes in between.
+    #[arg(long, env = "HOTMAP_DELAY", value_name = "DURATION", default_value = "0", value_parser = duration)]
+    pub(crate) delay: Duration,
+    /// Up to so much is added to --delay, drawn for each change, so that replicas do not reload all at once.
+    #[arg(long, env = "HOTMAP_JITTER", value_name = "DURATION", default_value = "0", value_parser = duration)]
+    pub(crate) jitter: Duration,
+    /// The least time between one change that is brought on its way and the next one.
+    #[arg(long, env = "HOTMAP_MIN_INTERVAL", value_name = "DURATION", default_value = "0", value_parser = duration)]
+    pub(crate) min_interval: Duration,
+    /// How long one call of one target may take.
+    #[arg(long, env = "HOTMAP_TIMEOUT", value_name = "DURATION", default_value = "30s", value_parser = positive)]
+    pub(crate) timeout: Duration,
+    /// The pause before a call that has failed is repeated; it doubles up to --backoff-max, and half of it is drawn.
+    #[arg(long, env = "HOTMAP_BACKOFF", value_name = "DURATION", default_value = "200ms", value_parser = positive)]
+    pub(crate) backoff: Duration,
+    /// The longest pause between two calls.
+    #[arg(long, env = "HOTMAP_BACKOFF_MAX", value_name = "DURATION", default_value = "30s", value_parser = positive)]
+    pub(crate) backoff_max: Duration,
+    /// How often a call that has failed is repeated. Without it, until it succeeds or a newer change comes.
+    #[arg(long, env = "HOTMAP_RETRIES", value_name = "NUMBER")]
+    pub(crate) retries: Option<u32>,
+    /// Show metrics also under the names of another program, for dashboards that exist.
+    #[arg(
+        long,
+        env = "HOTMAP_METRIC_NAMES",
+        value_name = "NAMES",
+        default_value = "hotmap"
+    )]
+    pub(crate) metric_names: MetricNames,
+}
+
+impl ReloaderArgs {
+    /// What may run: reads the files that targets need at the start. `variables` is what templates refer to.
+    ///
+    /// # Errors
+    /// A sentence: flags that contradict each other, or name what cannot be used.
+    pub(crate) fn config(&self, paths: Vec<PathBuf>, variables: Variables) -> Result<ReloaderConfig, String> {
+        let renders = self.render.iter().map(|paths| {
+            let render = Render::new(
+                paths.clone(),
+                self.render_syntax,
+                self.render_undefined,
+                Arc::clone(&variables),
+            );
+            Box::new(render) as Box<dyn Target>
+        });
+        Ok(ReloaderConfig {
+            paths,
+            renders: renders.collect(),
+            check: self
+                .check
+                .clone()
+                .map(|command| Check::new(command, self.check_timeout)),
+            targets: self.targets.targets(self.timeout)?,
+            order: if self.parallel {
+                Order::Parallel
+            } else {
+                Order::Sequence
+            },
+            pace: Pace {
+                delay: self.delay,
+                jitter: self.jitter,
+                min_interval: self.min_interval,
+                timeout: self.timeout,
+                backoff: self.backoff.min(self.backoff_max),
+                backoff_max: self.backoff_max,
+                retries: self.retries,
+            },
+            metrics: Metrics::new(self.metric_names),
+            seed: getrandom::u64().map_err(|error| format!("the system gives no random numbers: {error}"))?,
+        })
+    }
+}
+
+/// The environment as templates see it. What is not UTF-8 is not there.
+pub(crate) fn environment() -> Variables {
+    let variables = std::env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
+    Arc::new(variables.collect::<BTreeMap<_, _>>())
+}
+
+/// A duration that is not zero.
+fn positive(raw: &str) -> Result<Duration, String> {
+    match duration(raw)? {
+        Duration::ZERO => Err("it has to be more than 0".to_owned()),
+        time => Ok(time),
+    }
+}
