@@ -2,6 +2,7 @@
 
 pub(crate) mod duration;
 mod reload;
+mod run;
 mod sync;
 mod targets;
 
@@ -10,6 +11,7 @@ use std::process::ExitCode;
 use clap::Subcommand;
 
 pub use reload::ReloadArgs;
+pub use run::RunArgs;
 pub use sync::SyncArgs;
 pub use targets::{ReloaderArgs, TargetArgs};
 
@@ -20,6 +22,8 @@ pub enum ProcessCommand {
     Reload(ReloadArgs),
     /// Keep a directory equal to ConfigMaps and Secrets, without a node.
     Sync(SyncArgs),
+    /// Supervise a program, also as process 1 of a container; reload or restart it on change.
+    Run(RunArgs),
 }
 
 impl ProcessCommand {
@@ -28,6 +32,7 @@ impl ProcessCommand {
         match self {
             Self::Reload(args) => args.main(),
             Self::Sync(args) => args.main(),
+            Self::Run(args) => args.main(),
         }
     }
 }

@@ -19,6 +19,7 @@ mod pending;
 mod progress;
 mod reloader;
 mod render;
+mod run;
 mod sync;
 mod target;
 

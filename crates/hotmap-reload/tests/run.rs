@@ -1,0 +1,8 @@
+//! `hotmap-reload run`: what process 1 of a container has to do, as process 1 of a pid namespace and elsewhere.
+
+#[path = "run/init.rs"]
+mod init;
+#[path = "run/supervised.rs"]
+mod supervised;
+#[path = "run/terminal.rs"]
+mod terminal;

@@ -1,0 +1,301 @@
+//! Does what the machine decides: the only code that starts, signals and reaps the program.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::{Instant, sleep_until};
+use tracing::{debug, error, info, warn};
+
+use super::machine::{Act, ChildId, Happened, Machine, NotRestarted, Policy};
+use super::spawn::{Child, Ended, Program};
+use super::sys;
+use super::terminal::Terminal;
+
+/// What the main thread hears from the kernel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Heard {
+    /// A signal for the program.
+    Signal(i32),
+    /// A child has ended, stopped or gone on, or an orphan was reaped.
+    Children,
+}
+
+/// What the rest of `run` wants of the supervisor.
+pub(crate) enum Order {
+    /// Replace the program by a new one, with another environment if there is one.
+    Restart {
+        environment: Option<Vec<(OsString, OsString)>>,
+        done: oneshot::Sender<Result<(), RestartError>>,
+    },
+    /// Send the program a signal.
+    Signal {
+        signal: i32,
+        done: oneshot::Sender<Result<(), SignalError>>,
+    },
+}
+
+/// The program was not replaced.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum RestartError {
+    /// The machine says why.
+    #[error(transparent)]
+    Not(#[from] NotRestarted),
+    /// The old one has ended, and there is no new one.
+    #[error("the new process could not be started; the log says why")]
+    NotStarted,
+}
+
+/// The program was not told.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum SignalError {
+    /// Nothing runs at the moment.
+    #[error(
+        "the program of `run` does not run at the moment; it reads its configuration when it is started next"
+    )]
+    NotRunning,
+    /// The kernel has refused it.
+    #[error("cannot signal the program of `run`: {0}")]
+    Refused(std::io::Error),
+}
+
+/// How the program is started.
+pub(crate) struct Launch {
+    /// The command and its arguments; not empty.
+    pub(crate) command: Vec<OsString>,
+    /// All of its environment.
+    pub(crate) environment: Vec<(OsString, OsString)>,
+    /// Whether signals go to the whole group and not to the program alone.
+    pub(crate) signals_group: bool,
+}
+
+/// See the module.
+pub(crate) struct Supervisor {
+    machine: Machine,
+    launch: Launch,
+    terminal: Option<Terminal>,
+    /// Started, and not reaped.
+    children: BTreeMap<ChildId, Child>,
+    /// Groups whose leader is reaped and that may have members left.
+    groups: BTreeMap<ChildId, i32>,
+    restarting: Vec<oneshot::Sender<Result<(), RestartError>>>,
+    exit: Option<u8>,
+}
+
+impl Supervisor {
+    pub(crate) fn new(policy: Policy, launch: Launch) -> Self {
+        Self {
+            machine: Machine::new(policy),
+            launch,
+            // Process 1 has nobody to give a terminal back to; it is handed on all the same.
+            terminal: Terminal::of_stdin(),
+            children: BTreeMap::new(),
+            groups: BTreeMap::new(),
+            restarting: Vec::new(),
+            exit: None,
+        }
+    }
+
+    /// Runs the program until it has ended for good; its exit code.
+    pub(crate) async fn run(
+        mut self,
+        mut heard: mpsc::Receiver<Heard>,
+        mut orders: mpsc::Receiver<Order>,
+    ) -> u8 {
+        self.happened(Happened::Begun);
+        while self.exit.is_none() {
+            let wakes = self.machine.wakes();
+            tokio::select! {
+                biased;
+                Some(heard) = heard.recv() => match heard {
+                    Heard::Signal(signal) => self.forward(signal),
+                    Heard::Children => self.look_at_children(),
+                },
+                () = sleep_until(wakes.unwrap_or_else(Instant::now)), if wakes.is_some() => {
+                    self.happened(Happened::Time);
+                }
+                Some(order) = orders.recv() => self.obey(order),
+            }
+        }
+        if let Some(terminal) = self.terminal {
+            terminal.take();
+        }
+        self.exit.unwrap_or(0)
+    }
+
+    fn obey(&mut self, order: Order) {
+        match order {
+            Order::Restart { environment, done } => {
+                if let Some(environment) = environment {
+                    self.launch.environment = environment;
+                }
+                self.restarting.push(done);
+                self.happened(Happened::Restart);
+            }
+            Order::Signal { signal, done } => {
+                let current = self.machine.current().and_then(|child| self.children.get(&child));
+                let sent = current.ok_or(SignalError::NotRunning);
+                let sent = sent.and_then(|child| child.signal(signal).map_err(SignalError::Refused));
+                // Whoever asked may have given up.
+                let _ = done.send(sent);
+            }
+        }
+    }
+
+    fn forward(&mut self, signal: i32) {
+        match signal {
+            // They would tell of our own use of the terminal, and we make none.
+            libc::SIGTTIN | libc::SIGTTOU => {}
+            libc::SIGCONT => {
+                if let Some(terminal) = self.terminal
+                    && terminal.is_ours()
+                    && let Some(child) = self.current_child()
+                {
+                    terminal.give_to(child.pid());
+                }
+                self.continue_current();
+            }
+            signal => {
+                debug!(signal, "signal received");
+                self.happened(Happened::Signal(signal));
+            }
+        }
+    }
+
+    /// The shell has brought us on: so is the child.
+    fn continue_current(&self) {
+        if let Some(child) = self.current_child() {
+            let _ = sys::signal_group(child.pid(), libc::SIGCONT);
+        }
+    }
+
+    fn current_child(&self) -> Option<&Child> {
+        self.machine.current().and_then(|child| self.children.get(&child))
+    }
+
+    /// The kernel merges SIGCHLD, so that all are looked at each time.
+    fn look_at_children(&mut self) {
+        let ended: Vec<_> = self
+            .children
+            .iter()
+            .filter_map(|(child, process)| Some((*child, process.ended()?)))
+            .collect();
+        for (child, ended) in ended {
+            info!(
+                pid = self.children[&child].pid(),
+                exit_code = ended.exit_code(),
+                "program ended"
+            );
+            // What it leaves behind is signalled before its pid is given back.
+            self.happened(Happened::Ended(child, ended));
+            if let Some(process) = self.children.remove(&child) {
+                self.groups.insert(child, process.pid());
+                process.reap();
+            }
+        }
+        self.follow_a_stop();
+        let gone: Vec<_> = self
+            .groups
+            .iter()
+            .filter(|(_, group)| is_empty(**group))
+            .map(|(child, _)| *child)
+            .collect();
+        for child in gone {
+            self.groups.remove(&child);
+            self.happened(Happened::Gone(child));
+        }
+    }
+
+    /// A program that Ctrl-Z has stopped: whoever started `run` waits for `run` to stop, and gets the terminal back.
+    fn follow_a_stop(&self) {
+        let Some(child) = self.current_child() else { return };
+        if !child.has_stopped() {
+            return;
+        }
+        if let Some(terminal) = self.terminal
+            && terminal.is_of(child.pid())
+            && rustix::process::getpid().as_raw_nonzero().get() != 1
+        {
+            terminal.take();
+            sys::signal_self(libc::SIGSTOP);
+        }
+    }
+
+    fn happened(&mut self, happened: Happened) {
+        for act in self.machine.on(happened, Instant::now()) {
+            self.act(act);
+        }
+    }
+
+    fn act(&mut self, act: Act) {
+        match act {
+            Act::Start(child) => self.start(child),
+            Act::Signal(child, signal) if self.launch.signals_group => {
+                self.act(Act::SignalGroup(child, signal))
+            }
+            Act::Signal(child, signal) => {
+                if let Some(process) = self.children.get(&child)
+                    && let Err(error) = process.signal(signal)
+                {
+                    error!(pid = process.pid(), signal, %error, "the program cannot be signalled");
+                }
+            }
+            Act::SignalGroup(child, signal) => self.signal_group(child, signal),
+            Act::Kill(child) => {
+                warn!("the program has not ended in the time of --grace; its process group is killed");
+                self.signal_group(child, libc::SIGKILL);
+            }
+            Act::Restarted(result) => {
+                let failed = result.err();
+                let runs = result.is_ok_and(|child| self.children.contains_key(&child));
+                if let Some(reason) = &failed {
+                    warn!(error = %reason, "not restarted");
+                }
+                for done in self.restarting.drain(..) {
+                    let result = match failed {
+                        Some(reason) => Err(RestartError::Not(reason)),
+                        None if runs => Ok(()),
+                        None => Err(RestartError::NotStarted),
+                    };
+                    let _ = done.send(result);
+                }
+            }
+            Act::Pause(pause) => info!(seconds = pause.as_secs_f64(), "program starts again"),
+            Act::Exit(code) => self.exit = Some(code),
+        }
+    }
+
+    fn signal_group(&self, child: ChildId, signal: i32) {
+        let leader = self.children.get(&child).map(Child::pid);
+        if let Some(group) = leader.or_else(|| self.groups.get(&child).copied()) {
+            // Nobody left in it is what is wanted.
+            let _ = sys::signal_group(group, signal);
+        }
+    }
+
+    fn start(&mut self, child: ChildId) {
+        let program = Program {
+            command: &self.launch.command,
+            environment: &self.launch.environment,
+            sockets: &[],
+            is_foreground: self.terminal.is_some(),
+        };
+        match Child::start(&program) {
+            Ok(process) => {
+                info!(pid = process.pid(), "program started");
+                self.children.insert(child, process);
+            }
+            Err(error) => {
+                error!(%error, "the program cannot be started");
+                let ended = Ended::Exited(error.exit_code());
+                self.happened(Happened::Ended(child, ended));
+                self.happened(Happened::Gone(child));
+            }
+        }
+    }
+}
+
+/// Whether a group has no member, not even an ended one.
+fn is_empty(group: i32) -> bool {
+    sys::signal_group(group, 0).is_err_and(|error| error.raw_os_error() == Some(libc::ESRCH))
+}
