@@ -33,7 +33,6 @@ mod tests;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-pub(crate) use held::read_data_link;
 pub use ownership::{Options, Ownership};
 pub use revision_name::{RevisionName, RevisionNames, SystemNames};
 

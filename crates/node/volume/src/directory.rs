@@ -53,13 +53,6 @@ impl Directory {
         })
     }
 
-    /// A second handle on this directory.
-    pub(crate) fn try_clone(&self) -> io::Result<Self> {
-        Ok(Self {
-            fd: self.fd.try_clone()?,
-        })
-    }
-
     /// Opens a directory beneath this one.
     ///
     /// # Errors

@@ -11,7 +11,6 @@ mod plan;
 #[cfg(feature = "kubernetes")]
 mod projection;
 mod removal;
-mod snapshot;
 
 pub use atomic_writer::{
     AtomicWriter, Durability, Leftover, Options, Outcome, Ownership, Removal, RevisionName, RevisionNames,
@@ -26,4 +25,3 @@ pub use projection::{
     project,
 };
 pub use removal::{RemoveError, remove_tree};
-pub use snapshot::{Snapshot, SnapshotError};

@@ -107,21 +107,23 @@ impl Content {
     }
 }
 
+/// Content of these keys and texts.
+#[cfg(test)]
+pub(crate) fn content(files: &[(&str, &str)]) -> Content {
+    let digester = Digester::of_this_process().unwrap();
+    let file = |(key, text): &(&str, &str)| {
+        let mut digester = digester.clone();
+        digester.update(text.as_bytes());
+        let digest = digester.finish();
+        let identity = Identity::UNSURE;
+        (Arc::from(*key), Fingerprint { digest, identity })
+    };
+    Content::new(files.iter().map(file).collect(), digester.clone(), None, false)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    pub(crate) fn content(files: &[(&str, &str)]) -> Content {
-        let digester = Digester::of_this_process().unwrap();
-        let file = |(key, text): &(&str, &str)| {
-            let mut digester = digester.clone();
-            digester.update(text.as_bytes());
-            let digest = digester.finish();
-            let identity = Identity::UNSURE;
-            (Arc::from(*key), Fingerprint { digest, identity })
-        };
-        Content::new(files.iter().map(file).collect(), digester.clone(), None, false)
-    }
 
     #[test]
     fn each_key_that_differs_is_named_once() {

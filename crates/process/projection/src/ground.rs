@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use rustix::fs::inotify::{ReadFlags, WatchFlags};
 use rustix::io::Errno;
@@ -18,6 +18,9 @@ use crate::notifier::{Notifier, RawEvent};
 pub(crate) enum Role {
     /// A directory on the way: only that it is moved or removed itself matters, so that its other entries wake nobody.
     Ancestor,
+    /// The directory that the watched one is in, by this name. That it is removed is told to itself only when nobody is
+    /// in it any more; that another is moved over it, likewise.
+    Parent(OsString),
     /// A directory that holds a link on the way, by this name.
     HoldsLink(OsString),
     /// A directory in which the next part of the path, or a watched file, is or will be.
@@ -40,6 +43,8 @@ pub(crate) type Refusal = io::Error;
 pub(crate) struct Ground {
     watched: HashMap<i32, Watched>,
     look: u32,
+    /// The place that was watched last in this look: it comes in several roles one after the other.
+    last: Option<(PathBuf, i32)>,
     /// Whether this look has come upon content that was not watched before.
     has_grown: bool,
 }
@@ -47,7 +52,34 @@ pub(crate) struct Ground {
 #[derive(Debug)]
 struct Watched {
     roles: Vec<Role>,
+    mask: WatchFlags,
     look: u32,
+}
+
+impl Watched {
+    fn new(look: u32) -> Self {
+        Self {
+            roles: Vec::new(),
+            mask: WatchFlags::empty(),
+            look,
+        }
+    }
+
+    /// True if more must be heard than before.
+    fn add(&mut self, role: Role) -> bool {
+        if self.roles.contains(&role) {
+            return false;
+        }
+        // What is a projected volume is no directory of plain files, though it began as one.
+        if role == Role::Projected {
+            self.roles.retain(|other| *other != Role::Directory);
+        }
+        let mask = self.mask | role.mask();
+        let is_more = mask != self.mask;
+        self.mask = mask;
+        self.roles.push(role);
+        is_more
+    }
 }
 
 impl Ground {
@@ -55,6 +87,7 @@ impl Ground {
         Self {
             watched: HashMap::new(),
             look: 0,
+            last: None,
             has_grown: false,
         }
     }
@@ -66,6 +99,7 @@ impl Ground {
 
     pub(crate) fn begin_look(&mut self) {
         self.look = self.look.wrapping_add(1);
+        self.last = None;
         self.has_grown = false;
     }
 
@@ -76,31 +110,29 @@ impl Ground {
         path: &Path,
         role: Role,
     ) -> Result<(), Refusal> {
-        let mask = role.mask();
-        let watch = notifier.watch(path, mask)?;
-        let look = self.look;
-        let holds_content = matches!(role, Role::Directory | Role::File);
-        let watched = self.watched.entry(watch).or_insert_with(|| {
-            self.has_grown |= holds_content;
-            Watched {
-                roles: Vec::new(),
-                look: look.wrapping_sub(1),
+        if let Some((last, watch)) = &self.last
+            && last == path
+            && let Some(watched) = self.watched.get_mut(watch)
+        {
+            if watched.add(role) {
+                notifier.watch(path, watched.mask)?;
             }
+            return Ok(());
+        }
+        let watch = notifier.watch(path, role.mask())?;
+        self.last = Some((path.to_owned(), watch));
+        let look = self.look;
+        let watched = self.watched.entry(watch).or_insert_with(|| {
+            self.has_grown |= matches!(role, Role::Directory | Role::File);
+            Watched::new(look)
         });
         if watched.look != look {
-            watched.look = look;
-            watched.roles.clear();
+            *watched = Watched::new(look);
         }
-        if !watched.roles.contains(&role) {
-            watched.roles.push(role);
-        }
-        // The same inode in another role: what was asked for before has just been replaced.
-        let all = watched
-            .roles
-            .iter()
-            .fold(WatchFlags::empty(), |all, role| all | role.mask());
-        if all != mask {
-            notifier.watch(path, all)?;
+        let mask = role.mask();
+        // The same inode by another way: what was asked for before has just been replaced.
+        if watched.add(role) && watched.mask != mask {
+            notifier.watch(path, watched.mask)?;
         }
         Ok(())
     }
@@ -145,8 +177,10 @@ impl Role {
         let written = WatchFlags::MODIFY | WatchFlags::CLOSE_WRITE | WatchFlags::ATTRIB;
         match self {
             Self::Ancestor => itself,
+            Self::Parent(_) => itself | WatchFlags::DELETE | WatchFlags::MOVED_TO,
             Self::HoldsLink(_) | Self::Holds(_) | Self::Projected => itself | appear | vanish,
-            Self::Directory => itself | appear | vanish | written,
+            // Nobody wants to hear of what is written into a file that has no name any more.
+            Self::Directory => itself | appear | vanish | written | WatchFlags::EXCL_UNLINK,
             Self::Revision => itself | appear | WatchFlags::MODIFY | WatchFlags::CLOSE_WRITE,
             Self::File => itself | written,
         }
@@ -163,7 +197,7 @@ impl Role {
             Self::HoldsLink(name) => {
                 is_named(name).then_some(if is_moved_in { Sign::Swap } else { Sign::Lost })
             }
-            Self::Holds(name) => is_named(name).then_some(Sign::Lost),
+            Self::Parent(name) | Self::Holds(name) => is_named(name).then_some(Sign::Lost),
             Self::Directory => match event.name {
                 // The first `..data` makes a projected volume of a directory.
                 Some(name) if name == DATA_LINK => Some(if is_moved_in { Sign::Swap } else { Sign::Lost }),

@@ -104,9 +104,12 @@ pub enum Deafness {
 }
 
 impl Deafness {
-    /// Whether only looking helps against it: what appears, is heard.
+    /// Whether only looking helps against it. What appears is heard, and what cannot be read is heard being written.
     pub(crate) fn is_polled(&self) -> bool {
-        !matches!(self, Self::Missing { .. } | Self::Unprojected { .. })
+        !matches!(
+            self,
+            Self::Missing { .. } | Self::Unprojected { .. } | Self::Unreadable { .. }
+        )
     }
 }
 

@@ -1,4 +1,7 @@
-//! Watches projected configuration rightly, and reads one revision of it.
+#![doc = include_str!("../README.md")]
+
+#[cfg(not(target_os = "linux"))]
+compile_error!("hotmap-projection needs inotify, which only Linux has");
 
 mod annotations;
 mod change;

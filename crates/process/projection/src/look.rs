@@ -147,8 +147,15 @@ impl Look<'_> {
     fn path(&mut self, path: &Path) -> Result<bool, LookError> {
         let found = way::walk(Path::new("/"), path, self.surroundings)?;
         self.revision = found.revision.clone();
-        if found.is_directory {
+        if found.is_directory() {
             return self.directory(&found.path, "", true);
+        }
+        if found.kind != FileType::RegularFile {
+            let what = io::Error::new(
+                io::ErrorKind::InvalidInput,
+                "it is neither a file nor a directory",
+            );
+            return Err(LookError::unseen(&found.path, what));
         }
         let name = path.file_name().unwrap_or_default();
         let is_projected = found.revision.is_some();
@@ -193,7 +200,7 @@ impl Look<'_> {
         is_top: bool,
     ) -> Result<(), LookError> {
         let revision = match way::walk(path, Path::new(target), self.surroundings) {
-            Ok(found) if found.is_directory => found.path,
+            Ok(found) if found.is_directory() => found.path,
             Ok(_) => return Err(LookError::unseen(&path.join(DATA_LINK), Errno::NOTDIR.into())),
             // Overtaken, unless the link has led nowhere from the start.
             Err(LookError::Missing { .. }) if !still_names(opened, target) => {
@@ -289,11 +296,13 @@ impl Look<'_> {
             }
             FileType::Symlink => {
                 match way::walk(&opened.path, Path::new(os_name), self.surroundings) {
-                    Ok(found) if found.is_directory => {
+                    Ok(found) if found.is_directory() => {
                         key.push('/');
                         self.inner(&found.path, &key, &Role::Directory)
                     }
-                    Ok(found) => self.linked_file(&found, &key),
+                    Ok(found) if found.kind == FileType::RegularFile => self.linked_file(&found, &key),
+                    // A device, a socket, a FIFO: no content.
+                    Ok(_) => Ok(()),
                     // A link that leads nowhere is no content; where it would lead is watched.
                     Err(LookError::Missing { .. }) => Ok(()),
                     Err(LookError::Unseen { path, source }) => {

@@ -51,6 +51,8 @@ pub(crate) struct Told {
     pub(crate) before: Option<Content>,
     pub(crate) is_initial: bool,
     pub(crate) seen: Instant,
+    /// Whether a sign has led to it, and not just a look.
+    pub(crate) is_announced: bool,
 }
 
 /// What a look found.
@@ -83,6 +85,8 @@ struct Unrest {
     first: Instant,
     last: Instant,
     sign: Sign,
+    /// Whether it began with a sign.
+    is_announced: bool,
 }
 
 impl Machine {
@@ -119,6 +123,7 @@ impl Machine {
                     first: now,
                     last: now,
                     sign,
+                    is_announced: true,
                 });
             }
         }
@@ -143,10 +148,9 @@ impl Machine {
         }
     }
 
-    /// A look begins; signs from now on are later than it. Whether a sign asked for it.
-    pub(crate) fn begin_look(&mut self) -> bool {
+    /// A look begins; signs from now on are later than it.
+    pub(crate) fn begin_look(&mut self) {
         self.answering = self.unrest.take();
-        self.answering.is_some()
     }
 
     /// A look has ended, and all signs that came during it were handed over.
@@ -172,6 +176,7 @@ impl Machine {
             return None;
         }
         let first = answering.map_or(began, |unrest| unrest.first);
+        let is_announced = answering.is_some_and(|unrest| unrest.is_announced);
         let is_overdue = now.duration_since(first) >= self.times.settle_max;
         if is_first || is_overdue || self.is_quiet(&content, answering, found.has_grown) {
             self.candidate = None;
@@ -180,6 +185,7 @@ impl Machine {
                 before,
                 is_initial: is_first,
                 seen: first,
+                is_announced,
             });
         }
         self.candidate = Some(content);
@@ -187,6 +193,7 @@ impl Machine {
             first,
             last: now,
             sign: Sign::Write,
+            is_announced,
         });
         unrest.first = first;
         None
@@ -210,3 +217,6 @@ impl Machine {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

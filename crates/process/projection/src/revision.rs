@@ -3,7 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
-/// Names one state of a watched path: two different states never share a name within one process.
+/// Names one state of a watched path: two different states never share a name within one process, unless somebody changes
+/// a projected volume behind its writer's back.
 ///
 /// Of a projected volume it is the target of `..data` (`..2026_01_31_09_05_07.1234567890`), the name that a node's agent
 /// knows it by. Of plain files it is 16 hex digits of a digest under a key that this process has drawn: it may be

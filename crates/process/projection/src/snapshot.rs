@@ -305,7 +305,7 @@ fn failed(path: &Path, source: io::Error) -> SnapshotError {
 
 fn open(path: &Path, limits: &Limits) -> Result<Kind, LookError> {
     let found = way::walk(Path::new("/"), path, &mut Alone::default())?;
-    if !found.is_directory {
+    if !found.is_directory() {
         return plain(path, limits, false);
     }
     let volume = open_directory(CWD, &found.path)?;
@@ -315,7 +315,7 @@ fn open(path: &Path, limits: &Limits) -> Result<Kind, LookError> {
     };
     let revision = way::walk(&found.path, Path::new(&target), &mut Alone::default());
     let revision = match revision {
-        Ok(revision) if revision.is_directory => revision.path,
+        Ok(revision) if revision.is_directory() => revision.path,
         Ok(revision) => return Err(LookError::unseen(&revision.path, Errno::NOTDIR.into())),
         Err(LookError::Missing { .. }) if !names(&volume, &target) => return Err(LookError::Restless),
         Err(error) => return Err(error),

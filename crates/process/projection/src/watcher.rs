@@ -18,7 +18,7 @@ use crate::ground::{self, Ground, Role};
 use crate::health::{Deafness, Health};
 use crate::limits::Limits;
 use crate::look::{self, LookError, Surroundings};
-use crate::machine::{Found, Machine, Sign, Step, Times};
+use crate::machine::{Found, Machine, Sign, Step, Times, Told};
 use crate::notifier::{Inotify, Notifier};
 
 pub use handle::{Counts, Handle};
@@ -90,12 +90,15 @@ pub struct Watcher {
     machine: Machine,
     ground: Ground,
     notifier: Option<Box<dyn Notifier>>,
-    make_notifier: fn() -> io::Result<Box<dyn Notifier>>,
+    make_notifier: MakeNotifier,
     stopper: Stopper,
     handle: Handle,
     on_health: Option<OnHealth>,
+    /// Whether the look before knew that changes may happen without a sign.
+    was_deaf: bool,
 }
 
+type MakeNotifier = Box<dyn FnMut() -> io::Result<Box<dyn Notifier>> + Send>;
 type OnHealth = Box<dyn FnMut(&Health) + Send>;
 
 /// Ends the wait of a [`Watcher`], from any thread. Cloning is cheap.
@@ -141,10 +144,11 @@ impl Watcher {
             machine: Machine::new(times),
             ground: Ground::new(),
             notifier: None,
-            make_notifier: || Ok(Box::new(Inotify::new()?)),
+            make_notifier: Box::new(|| Ok(Box::new(Inotify::new()?))),
             stopper: Stopper(Arc::new(descriptor)),
             handle: Handle::default(),
             on_health: None,
+            was_deaf: false,
         })
     }
 
@@ -268,7 +272,7 @@ impl Watcher {
                 }),
             }
         }
-        let is_asked_for = self.machine.begin_look();
+        self.machine.begin_look();
         self.ground.begin_look();
         let mut surroundings = Watched {
             ground: &mut self.ground,
@@ -296,6 +300,7 @@ impl Watcher {
             None => false,
         };
         let is_deaf = deafness.iter().any(Deafness::is_polled);
+        let was_deaf = std::mem::replace(&mut self.was_deaf, is_deaf);
         self.hear();
         let found = Found {
             content,
@@ -306,8 +311,8 @@ impl Watcher {
         self.handle.count(|counts| {
             counts.looks += 1;
             counts.changes += u64::from(told.is_some());
-            let is_found = told.as_ref().is_some_and(|told| !told.is_initial);
-            counts.found_by_looking += u64::from(is_found && !is_asked_for && !is_deaf);
+            let is_missed = |told: &Told| !told.is_initial && !told.is_announced && !was_deaf;
+            counts.found_by_looking += u64::from(told.as_ref().is_some_and(is_missed));
         });
         let current = self.machine.known().map(|content| content.revision.clone());
         if self.handle.set(current, Health { deafness })

@@ -22,7 +22,7 @@ const LINKS_MAX: u32 = 40;
 pub(crate) struct Destination {
     /// Without links.
     pub(crate) path: PathBuf,
-    pub(crate) is_directory: bool,
+    pub(crate) kind: FileType,
     /// The target of the last link `..data` on the way.
     pub(crate) revision: Option<Revision>,
 }
@@ -44,17 +44,17 @@ pub(crate) fn walk(
     };
     walk.prepend(path);
     while let Some(name) = walk.rest.pop_front() {
-        if let Some(file) = walk.step(&name, surroundings)? {
+        if let Some((path, kind)) = walk.step(&name, surroundings)? {
             return Ok(Destination {
-                path: file,
-                is_directory: false,
+                path,
+                kind,
                 revision: walk.revision,
             });
         }
     }
     Ok(Destination {
         path: walk.here,
-        is_directory: true,
+        kind: FileType::Directory,
         revision: walk.revision,
     })
 }
@@ -64,6 +64,12 @@ struct Walk {
     rest: VecDeque<OsString>,
     links: u32,
     revision: Option<Revision>,
+}
+
+impl Destination {
+    pub(crate) fn is_directory(&self) -> bool {
+        self.kind == FileType::Directory
+    }
 }
 
 impl Walk {
@@ -79,12 +85,12 @@ impl Walk {
         }
     }
 
-    /// One name on; the path of a file if it is the last.
+    /// One name on; if it is the last and no directory, what it is.
     fn step(
         &mut self,
         name: &OsString,
         surroundings: &mut dyn Surroundings,
-    ) -> Result<Option<PathBuf>, LookError> {
+    ) -> Result<Option<(PathBuf, FileType)>, LookError> {
         if name == ".." {
             self.here.pop();
             return Ok(None);
@@ -118,14 +124,21 @@ impl Walk {
                 Ok(None)
             }
             Some(FileType::Directory) => {
-                surroundings.watch(&next, Role::Ancestor);
+                if self.rest.is_empty() {
+                    // Whoever asked for the way watches its end as what it is.
+                    surroundings.watch(&self.here, Role::Parent(name.clone()));
+                } else {
+                    surroundings.watch(&next, Role::Ancestor);
+                }
                 self.here = next;
                 Ok(None)
             }
-            Some(_) if self.rest.is_empty() => {
+            Some(kind) if self.rest.is_empty() => {
                 surroundings.watch(&self.here, Role::Holds(name.clone()));
-                surroundings.watch(&next, Role::File);
-                Ok(Some(next))
+                if kind == FileType::RegularFile {
+                    surroundings.watch(&next, Role::File);
+                }
+                Ok(Some((next, kind)))
             }
             Some(_) => {
                 surroundings.watch(&self.here, Role::Holds(name.clone()));

@@ -1,12 +1,20 @@
-//! Watchers over real directories. Each test waits for what must come; the times are far apart or irrelevant.
+//! Watchers over real directories. A test waits for what must come, and shows that nothing else came by bringing about one
+//! more change: times are an hour or irrelevant.
 
 use std::fs;
+use std::os::unix::fs::symlink;
+use std::sync::mpsc;
 
 use super::*;
 use crate::change::KeyChange;
 
+mod faults;
+mod places;
+mod properties;
+mod soak;
 mod writers;
 
+use faults::Faults;
 use writers::Kubelet;
 
 /// What tests wait for at most before they say what is missing.
@@ -23,6 +31,11 @@ fn config(settle: Duration) -> WatchConfig {
         poll: NEVER,
         ..WatchConfig::default()
     }
+}
+
+/// With a quiet time that is over soon.
+fn quick(path: impl Into<PathBuf>) -> Watcher {
+    Watcher::new(path, config(Duration::from_millis(20))).unwrap()
 }
 
 /// The next change, in a line; a test that gets none in [`PATIENCE`] ends.
@@ -43,14 +56,14 @@ fn next(watcher: &mut Watcher) -> String {
 
 fn next_change(watcher: &mut Watcher) -> Change {
     let stopper = watcher.stopper();
-    let (done, is_done) = std::sync::mpsc::channel::<()>();
+    let (done, is_done) = mpsc::channel::<()>();
     let guard = std::thread::spawn(move || {
-        if is_done.recv_timeout(PATIENCE).is_err() {
+        if is_done.recv_timeout(PATIENCE) == Err(mpsc::RecvTimeoutError::Timeout) {
             stopper.stop();
         }
     });
     let change = watcher.next();
-    let _ = done.send(());
+    drop(done);
     guard.join().unwrap();
     change.unwrap_or_else(|Stopped| panic!("nothing was told; {}", watcher.health()))
 }
@@ -72,6 +85,55 @@ fn a_swap_is_told_at_once_and_once() {
         assert_eq!(next(&mut watcher), told);
         assert_eq!(watcher.handle().current().unwrap().as_str(), revision);
     }
+    assert!(!watcher.health().is_deaf(), "{}", watcher.health());
+}
+
+#[test]
+fn a_swap_that_changes_nothing_is_not_told_and_its_name_is_known() {
+    let temporary = tempfile::tempdir().unwrap();
+    let mut kubelet = Kubelet::new(temporary.path());
+    kubelet.write(&[("a", "1")]);
+    let mut watcher = Watcher::new(temporary.path(), config(NEVER)).unwrap();
+    next(&mut watcher);
+    let handle = watcher.handle();
+    for round in 2..=20 {
+        kubelet.write(&[("a", &format!("{}", round - 1))]);
+        kubelet.write(&[("a", &format!("{round}"))]);
+        assert_eq!(next(&mut watcher), "~a", "{round}");
+    }
+    let revision = kubelet.write(&[("a", "20")]);
+    let stopper = watcher.stopper();
+    let waiting = std::thread::spawn(move || (watcher.next().is_err(), watcher));
+    let deadline = Instant::now() + PATIENCE;
+    while handle.current().unwrap().as_str() != revision && Instant::now() < deadline {
+        std::thread::yield_now();
+    }
+    assert_eq!(handle.current().unwrap().as_str(), revision);
+    stopper.stop();
+    let (is_stopped, _) = waiting.join().unwrap();
+    assert!(is_stopped);
+    assert_eq!(handle.counts().changes, 20);
+}
+
+#[test]
+fn what_hotmap_annotates_is_no_change() {
+    let temporary = tempfile::tempdir().unwrap();
+    let mut kubelet = Kubelet::new(temporary.path());
+    kubelet.write(&[("annotations", "team=\"a\"")]);
+    let mut watcher = Watcher::new(temporary.path(), config(NEVER)).unwrap();
+    next(&mut watcher);
+    kubelet.write(&[("annotations", "hotmap.dev/refresh=\"1\"\nteam=\"a\"")]);
+    kubelet.write(&[("annotations", "hotmap.dev/refresh=\"2\"\nteam=\"a\"")]);
+    kubelet.write(&[
+        ("annotations", "hotmap.dev/refresh=\"3\"\nteam=\"a\""),
+        ("b", "1"),
+    ]);
+    assert_eq!(next(&mut watcher), "+b");
+    kubelet.write(&[
+        ("annotations", "hotmap.dev/refresh=\"3\"\nteam=\"b\""),
+        ("b", "1"),
+    ]);
+    assert_eq!(next(&mut watcher), "~annotations");
 }
 
 #[test]
@@ -79,7 +141,7 @@ fn plain_files_are_told_about_when_it_is_quiet() {
     let temporary = tempfile::tempdir().unwrap();
     let path = temporary.path();
     fs::write(path.join("a"), "1").unwrap();
-    let mut watcher = Watcher::new(path, config(Duration::from_millis(20))).unwrap();
+    let mut watcher = quick(path);
     assert_eq!(next(&mut watcher), "initial +a");
     fs::write(path.join("a"), "2").unwrap();
     assert_eq!(next(&mut watcher), "~a");
@@ -93,4 +155,51 @@ fn plain_files_are_told_about_when_it_is_quiet() {
     assert_eq!(next(&mut watcher), "+deep/b");
     fs::write(path.join("deep/b"), "2").unwrap();
     assert_eq!(next(&mut watcher), "~deep/b");
+    fs::rename(path.join("deep"), path.join("moved")).unwrap();
+    assert_eq!(next(&mut watcher), "-deep/b +moved/b");
+    fs::write(path.join("moved/b"), "3").unwrap();
+    assert_eq!(next(&mut watcher), "~moved/b");
+}
+
+#[test]
+fn what_editors_do_is_one_change() {
+    let temporary = tempfile::tempdir().unwrap();
+    let path = temporary.path();
+    fs::write(path.join("a"), "1").unwrap();
+    let mut watcher = quick(path);
+    next(&mut watcher);
+    // As vim: a swap file while it is open, a backup by rename, the new content, the backup removed.
+    fs::write(path.join(".a.swp"), "x").unwrap();
+    fs::rename(path.join("a"), path.join("a~")).unwrap();
+    fs::write(path.join("a"), "2").unwrap();
+    fs::remove_file(path.join("a~")).unwrap();
+    fs::remove_file(path.join(".a.swp")).unwrap();
+    assert_eq!(next(&mut watcher), "~a");
+    // As Emacs: a lock that is a link to nowhere, an autosave.
+    symlink("me@here.1:2", path.join(".#a")).unwrap();
+    fs::write(path.join("#a#"), "3").unwrap();
+    fs::write(path.join("a"), "3").unwrap();
+    fs::remove_file(path.join("#a#")).unwrap();
+    fs::remove_file(path.join(".#a")).unwrap();
+    assert_eq!(next(&mut watcher), "~a");
+    // Saved without an edit, and touched.
+    fs::write(path.join("a"), "3").unwrap();
+    fs::File::open(path.join("a"))
+        .unwrap()
+        .set_modified(std::time::SystemTime::UNIX_EPOCH)
+        .unwrap();
+    fs::write(path.join("b"), "1").unwrap();
+    assert_eq!(next(&mut watcher), "+b");
+}
+
+#[test]
+fn a_stopped_watcher_stays_stopped() {
+    let temporary = tempfile::tempdir().unwrap();
+    let mut watcher = quick(temporary.path());
+    assert_eq!(next(&mut watcher), "initial ");
+    watcher.stopper().stop();
+    fs::write(temporary.path().join("a"), "1").unwrap();
+    assert_eq!(watcher.next().unwrap_err(), Stopped);
+    assert_eq!(watcher.next().unwrap_err(), Stopped);
+    assert!(matches!(Watcher::new("", config(NEVER)), Err(WatchError::NoPath)));
 }

@@ -39,7 +39,8 @@ impl Kubelet {
         }
         for entry in fs::read_dir(volume).unwrap() {
             let name = entry.unwrap().file_name().into_string().unwrap();
-            if !name.starts_with("..") && !files.iter().any(|(key, _)| first(key) == name) {
+            let is_link = volume.join(&name).is_symlink();
+            if is_link && !name.starts_with("..") && !files.iter().any(|(key, _)| first(key) == name) {
                 fs::remove_file(volume.join(name)).unwrap();
             }
         }
