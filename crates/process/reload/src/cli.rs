@@ -19,11 +19,11 @@ pub use targets::{ReloaderArgs, TargetArgs};
 #[derive(Debug, Subcommand)]
 pub enum ProcessCommand {
     /// Check changed files, then tell the process that uses them.
-    Reload(ReloadArgs),
+    Reload(Box<ReloadArgs>),
     /// Keep a directory equal to ConfigMaps and Secrets, without a node.
-    Sync(SyncArgs),
+    Sync(Box<SyncArgs>),
     /// Supervise a program, also as process 1 of a container; reload or restart it on change.
-    Run(RunArgs),
+    Run(Box<RunArgs>),
 }
 
 impl ProcessCommand {

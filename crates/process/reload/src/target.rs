@@ -1,7 +1,9 @@
 //! Who is told of a change, and what can go wrong.
 
+pub(crate) mod container;
 pub(crate) mod exec;
 pub(crate) mod signal;
+pub(crate) mod unit;
 pub(crate) mod webhook;
 
 use std::fmt;

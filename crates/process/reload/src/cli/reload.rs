@@ -95,7 +95,7 @@ impl ReloadArgs {
         let mut config = self.reloader.config(paths, environment())?;
         if config.targets.is_empty() && config.renders.is_empty() && config.check.is_none() {
             return Err(
-                "nobody is told of changes: give --signal, --webhook-url, --exec or --render".to_owned(),
+                "nobody is told of changes: give --signal, --webhook-url, --exec, --unit, --container or --render".to_owned(),
             );
         }
         if self.once {

@@ -16,8 +16,10 @@ use crate::pace::Pace;
 use crate::reloader::{Order, ReloaderConfig};
 use crate::render::{Render, RenderPaths, Syntax, Undefined, Variables};
 use crate::target::Target;
+use crate::target::container::ContainerArgs;
 use crate::target::exec::{Exec, ExecArgs, command_line};
 use crate::target::signal::SignalArgs;
+use crate::target::unit::UnitArgs;
 use crate::target::webhook::WebhookArgs;
 
 /// Flags of all targets.
@@ -29,6 +31,10 @@ pub struct TargetArgs {
     signal: SignalArgs,
     #[command(flatten)]
     webhook: WebhookArgs,
+    #[command(flatten)]
+    unit: UnitArgs,
+    #[command(flatten)]
+    container: ContainerArgs,
 }
 
 impl TargetArgs {
@@ -43,6 +49,12 @@ impl TargetArgs {
         }
         for webhook in self.webhook.targets().map_err(|error| error.to_string())? {
             targets.push(Box::new(webhook));
+        }
+        for unit in self.unit.targets() {
+            targets.push(Box::new(unit));
+        }
+        for container in self.container.targets() {
+            targets.push(Box::new(container));
         }
         Ok(targets)
     }

@@ -12,7 +12,6 @@ use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HeaderValue, LOCATION};
 use hyper::http::uri::PathAndQuery;
 use hyper::{HeaderMap, Method, Request, StatusCode};
 
-#[allow(unused_imports, reason = "the command line flattens it")]
 pub(crate) use args::WebhookArgs;
 
 use super::{Fired, Target, TargetError, TargetKind};
