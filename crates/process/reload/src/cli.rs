@@ -3,6 +3,7 @@
 pub(crate) mod duration;
 mod reload;
 mod run;
+mod serve;
 mod sync;
 mod targets;
 

@@ -6,9 +6,11 @@
 //!                                                └──▶ Progress ◀┘──▶ metrics · endpoint · the agent's socket
 //! ```
 
+mod announcer;
 mod check;
 pub mod cli;
 mod command;
+mod endpoint;
 mod feed;
 #[allow(dead_code, reason = "requests to an API use the rest of it")]
 mod http;
@@ -19,6 +21,7 @@ mod pending;
 mod progress;
 mod reloader;
 mod render;
+mod report;
 mod run;
 mod sync;
 mod target;

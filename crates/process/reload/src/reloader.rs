@@ -12,6 +12,7 @@ use tokio::time::Instant;
 use tracing::{info, warn};
 
 use crate::check::Check;
+use crate::endpoint::Changes;
 use crate::metrics::Metrics;
 use crate::pace::{Draw, Pace};
 use crate::progress::{Phase, Progress, VolumeProgress};
@@ -84,6 +85,7 @@ impl Outcome {
 pub struct Reloader {
     config: ReloaderConfig,
     progress: watch::Sender<Progress>,
+    changes: Changes,
     draw: Draw,
     last_brought: Option<Instant>,
     /// How much of the jitter the pending change waits; drawn once, however often it is superseded.
@@ -112,6 +114,7 @@ impl Reloader {
         Self {
             config,
             progress: watch::Sender::new(progress),
+            changes: Changes::default(),
             draw,
             last_brought: None,
             drawn: None,
@@ -126,6 +129,16 @@ impl Reloader {
     /// Where it says how far it is: what feeds it says there that it is deaf.
     pub fn progress_sender(&self) -> watch::Sender<Progress> {
         self.progress.clone()
+    }
+
+    /// The changes that have passed the check, as they do.
+    pub(crate) fn changes(&self) -> Changes {
+        self.changes.clone()
+    }
+
+    /// Whether anybody is told of changes, so that what was taken is known.
+    pub(crate) fn has_targets(&self) -> bool {
+        !self.config.targets.is_empty()
     }
 
     /// What counts it.
@@ -161,6 +174,9 @@ impl Reloader {
             }
         })
         .await;
+        if outcome == Outcome::Loaded {
+            self.changes.passed(changes);
+        }
         self.conclude(changes, &outcome);
         outcome
     }
@@ -231,6 +247,7 @@ impl Reloader {
                 return Outcome::HeldBack(refusal.message);
             }
         }
+        self.changes.passed(changes);
         told(
             tell(
                 config,

@@ -10,7 +10,9 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tracing::info;
 
 use super::duration::duration;
+use super::serve::ServeArgs;
 use super::targets::{ReloaderArgs, environment};
+use crate::announcer::Announcer;
 use crate::feed::{self, Feed, FirstLook, is_within};
 use crate::reloader::{Outcome, Reloader, ReloaderConfig};
 
@@ -33,6 +35,8 @@ pub struct ReloadArgs {
     pub(crate) volume_dir: Vec<PathBuf>,
     #[command(flatten)]
     pub(crate) reloader: ReloaderArgs,
+    #[command(flatten)]
+    pub(crate) serve: ServeArgs,
     /// Bring what is found at the start to the targets as well. Without it they are told of changes only: who starts
     /// reads its files itself.
     #[arg(long, env = "HOTMAP_ON_START")]
@@ -93,9 +97,10 @@ impl ReloadArgs {
             }
         }
         let mut config = self.reloader.config(paths, environment())?;
-        if config.targets.is_empty() && config.renders.is_empty() && config.check.is_none() {
+        let is_told = !config.targets.is_empty() || !config.renders.is_empty() || config.check.is_some();
+        if !is_told && !self.serve.is_serving() {
             return Err(
-                "nobody is told of changes: give --signal, --webhook-url, --exec, --unit, --container or --render".to_owned(),
+                "nobody is told of changes: give --signal, --webhook-url, --exec, --unit, --container, --render or --serve".to_owned(),
             );
         }
         if self.once {
@@ -122,7 +127,10 @@ impl ReloadArgs {
         let names: Vec<&str> = config.targets.iter().map(|target| target.name()).collect();
         info!(paths = ?config.paths, targets = ?names, "following");
         let mut feed = Feed::start(&config.paths, watch).map_err(|error| error.to_string())?;
+        let announcer =
+            Announcer::open(self.serve.into_config(), &config.paths).map_err(|error| error.to_string())?;
         let mut reloader = Reloader::new(config);
+        let announcing = announcer.run(&reloader);
         let work = async {
             if self.once {
                 return match feed::once(&mut reloader, &mut feed).await {
@@ -139,6 +147,7 @@ impl ReloadArgs {
         };
         tokio::select! {
             ended = work => ended,
+            () = announcing => Ok(()),
             _ = end_1[0].recv() => Ok(()),
             _ = end_2[0].recv() => Ok(()),
         }

@@ -17,7 +17,7 @@ pub(crate) use args::WebhookArgs;
 use super::{Fired, Target, TargetError, TargetKind};
 use crate::http::{Answer, HttpClient, HttpError, TlsFileError, UrlError};
 use body::BodyTemplate;
-use credentials::{Credentials, CredentialsError};
+pub(crate) use credentials::{Credentials, CredentialsError};
 use statuses::Statuses;
 
 /// A message quotes no more of an answer than this.
