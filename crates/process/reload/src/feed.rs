@@ -162,7 +162,7 @@ impl Hearing {
         });
         if is_other {
             match &deaf {
-                Some(reason) => warn!(error = reason, "changes may be missed or come late"),
+                Some(reason) => warn!(error = %reason, "changes may be missed or come late"),
                 None => info!("every change is heard"),
             }
             self.metrics.deaf(deaf.is_some());

@@ -176,6 +176,10 @@ impl Reloader {
         .await;
         if outcome == Outcome::Loaded {
             self.changes.passed(changes);
+            info!(
+                revision = revisions(changes),
+                "content found, targets are told of changes"
+            );
         }
         self.conclude(changes, &outcome);
         outcome
@@ -199,6 +203,9 @@ impl Reloader {
         self.config
             .metrics
             .ended(outcome.as_str(), since_seen, unix.as_secs_f64());
+        if outcome == Outcome::Loaded {
+            info!(revision = revisions(changes), "change loaded");
+        }
         self.conclude(changes, &outcome);
         outcome
     }
@@ -273,16 +280,11 @@ impl Reloader {
     }
 
     fn conclude(&self, changes: &[Change], outcome: &Outcome) {
-        let revision = changes
-            .iter()
-            .map(|change| change.revision.as_str())
-            .collect::<Vec<_>>()
-            .join(" ");
+        let revision = revisions(changes);
         match outcome {
-            Outcome::Loaded => info!(revision, "change loaded"),
-            Outcome::HeldBack(reason) => warn!(revision, error = reason, "change held back"),
-            Outcome::Failed(reason) => warn!(revision, error = reason, "change not loaded"),
-            Outcome::Superseded => {}
+            Outcome::HeldBack(reason) => warn!(revision, error = %reason, "change held back"),
+            Outcome::Failed(reason) => warn!(revision, error = %reason, "change not loaded"),
+            Outcome::Loaded | Outcome::Superseded => {}
         }
         self.progress.send_modify(|progress| match outcome {
             Outcome::Loaded => {
@@ -321,6 +323,14 @@ fn volume<'a>(progress: &'a mut Progress, change: &Change) -> Option<&'a mut Vol
         .volumes
         .iter_mut()
         .find(|volume| volume.path == *change.path)
+}
+
+fn revisions(changes: &[Change]) -> String {
+    changes
+        .iter()
+        .map(|change| change.revision.as_str())
+        .collect::<Vec<_>>()
+        .join(" ")
 }
 
 fn told(told: Told) -> Outcome {

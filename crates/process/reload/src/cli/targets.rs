@@ -112,12 +112,12 @@ pub struct ReloaderArgs {
     /// How long one call of one target may take.
     #[arg(long, env = "HOTMAP_TIMEOUT", value_name = "DURATION", default_value = "30s", value_parser = positive)]
     pub(crate) timeout: Duration,
-    /// The pause before a call that has failed is repeated; it doubles up to --backoff-max, and half of it is drawn.
-    #[arg(long, env = "HOTMAP_BACKOFF", value_name = "DURATION", default_value = "200ms", value_parser = positive)]
-    pub(crate) backoff: Duration,
+    /// The pause before a call that has failed is repeated; it doubles up to --retry-delay-max, and half of it is drawn.
+    #[arg(long, env = "HOTMAP_RETRY_DELAY", value_name = "DURATION", default_value = "200ms", value_parser = positive)]
+    pub(crate) retry_delay: Duration,
     /// The longest pause between two calls.
-    #[arg(long, env = "HOTMAP_BACKOFF_MAX", value_name = "DURATION", default_value = "30s", value_parser = positive)]
-    pub(crate) backoff_max: Duration,
+    #[arg(long, env = "HOTMAP_RETRY_DELAY_MAX", value_name = "DURATION", default_value = "30s", value_parser = positive)]
+    pub(crate) retry_delay_max: Duration,
     /// How often a call that has failed is repeated. Without it, until it succeeds or a newer change comes.
     #[arg(long, env = "HOTMAP_RETRIES", value_name = "NUMBER")]
     pub(crate) retries: Option<u32>,
@@ -164,8 +164,8 @@ impl ReloaderArgs {
                 jitter: self.jitter,
                 min_interval: self.min_interval,
                 timeout: self.timeout,
-                backoff: self.backoff.min(self.backoff_max),
-                backoff_max: self.backoff_max,
+                backoff: self.retry_delay.min(self.retry_delay_max),
+                backoff_max: self.retry_delay_max,
                 retries: self.retries,
             },
             metrics: Metrics::new(self.metric_names),

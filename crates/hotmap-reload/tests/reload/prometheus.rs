@@ -1,0 +1,119 @@
+//! Prometheus, as examples/reload-prometheus says.
+
+use std::process::Command;
+
+use crate::program::{Program, Volume, example, free_port, get, tool, wait_until};
+
+/// Prometheus over a volume with its configuration and its rules.
+struct Prometheus {
+    directory: tempfile::TempDir,
+    volume: Volume,
+    port: u16,
+    _running: Program,
+}
+
+impl Prometheus {
+    fn start() -> Option<Self> {
+        let program = tool("prometheus")?;
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let volume = Volume::new(
+            directory.path().join("v"),
+            &files("first").each_ref().map(|(key, text)| (*key, text.as_str())),
+        );
+        let port = free_port();
+        let mut command = Command::new(program);
+        command
+            .arg(format!("--config.file={}/prometheus.yml", volume.name()))
+            .arg(format!("--storage.tsdb.path={}/data", directory.path().display()))
+            .arg(format!("--web.listen-address=127.0.0.1:{port}"))
+            .arg("--web.enable-lifecycle");
+        let prometheus = Self {
+            directory,
+            volume,
+            port,
+            _running: Program::start(&mut command),
+        };
+        prometheus.has_rules("first");
+        Some(prometheus)
+    }
+
+    fn reload(&self, more: &[&str]) -> Program {
+        let url = format!("http://127.0.0.1:{}/-/reload", self.port);
+        let flags = [
+            "reload",
+            "--volume-dir",
+            self.volume.name(),
+            "--webhook-url",
+            &url,
+            "--retry-delay",
+            "50ms",
+        ];
+        let mut reload = Program::hotmap_reload(&[&flags[..], more].concat());
+        reload.says(&["content found"]);
+        reload
+    }
+
+    fn swap(&mut self, group: &str) {
+        let files = files(group);
+        self.volume
+            .swap(&files.each_ref().map(|(key, text)| (*key, text.as_str())));
+    }
+
+    fn break_rules(&mut self) {
+        let broken = "groups:\n- name: broken\n  rules:\n  - record: a:b\n    expr: sum(\n".to_owned();
+        let [configuration, _] = files("broken");
+        self.volume
+            .swap(&[(configuration.0, &configuration.1), ("rules.yml", &broken)]);
+    }
+
+    #[track_caller]
+    fn has_rules(&self, group: &str) {
+        wait_until(group, || {
+            get(self.port, "/api/v1/rules").contains(&format!("\"name\":\"{group}\""))
+        });
+    }
+}
+
+fn files(group: &str) -> [(&'static str, String); 2] {
+    let rules = example("reload-prometheus/rules.yml", &[("first", group)]);
+    [
+        ("prometheus.yml", example("reload-prometheus/prometheus.yml", &[])),
+        ("rules.yml", rules),
+    ]
+}
+
+#[test]
+fn prometheus_says_itself_that_a_rule_file_is_broken_and_is_asked_until_it_is_mended() {
+    let Some(mut prometheus) = Prometheus::start() else {
+        return;
+    };
+    let mut reload = prometheus.reload(&[]);
+    prometheus.swap("second");
+    reload.says(&["change loaded"]);
+    prometheus.has_rules("second");
+    prometheus.break_rules();
+    reload.says(&["told again", "/-/reload answers 500", "failed to reload config"]);
+    prometheus.swap("third");
+    reload.says(&["change loaded"]);
+    prometheus.has_rules("third");
+}
+
+#[test]
+fn promtool_holds_a_broken_rule_file_back() {
+    let (Some(promtool), Some(mut prometheus)) = (tool("promtool"), Prometheus::start()) else {
+        return;
+    };
+    let check = format!(
+        "{} check config {}/prometheus.yml",
+        promtool.display(),
+        prometheus.volume.name()
+    );
+    let mut reload = prometheus.reload(&["--check", &check]);
+    prometheus.break_rules();
+    reload.says(&["held back", "check", "exit code", "could not parse expression"]);
+    prometheus.has_rules("first");
+    prometheus.swap("second");
+    reload.says(&["change loaded"]);
+    prometheus.has_rules("second");
+    drop(prometheus.directory);
+}
