@@ -356,7 +356,7 @@ fn a_wrong_call_says_what_is_missing_and_ends_with_2() {
         (&[][..], "--volume-dir <DIR>"),
         (
             &["--volume-dir", name],
-            "nobody is told of changes: give --signal, --webhook-url, --exec or --render",
+            "nobody is told of changes: give --signal, --webhook-url, --exec",
         ),
         (&["--volume-dir", name, "--signal", "HUP"], "--process"),
         (
