@@ -34,6 +34,7 @@ struct Cli {
 }
 
 fn main() -> ExitCode {
+    hotmap_reload::resolve_names_by_files_and_dns();
     let cli = Cli::parse();
     let Ok(filter) = EnvFilter::try_new(&cli.log) else {
         eprintln!(

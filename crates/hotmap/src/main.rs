@@ -37,6 +37,7 @@ fn main() -> ExitCode {
     if let Some(code) = hotmap_runtime::shim_main_if_asked() {
         return code;
     }
+    hotmap_reload::resolve_names_by_files_and_dns();
     let cli = Cli::parse();
     let Ok(filter) = EnvFilter::try_new(&cli.log) else {
         eprintln!(
