@@ -1,12 +1,13 @@
 //! Chores that need code. `cargo xtask schema` writes the schema tables from a Kubernetes source tree,
 //! `cargo xtask oracle` checks them against that tree's own fixtures, `cargo xtask compatibility` writes the
-//! page that names a test for what a kubelet does.
+//! page that names a test for what a kubelet does, `cargo xtask dist` makes what a release is made of.
 
 use std::path::PathBuf;
 
 use clap::{Parser, Subcommand};
 
 mod compatibility;
+mod dist;
 mod oracle;
 mod packages;
 mod schema;
@@ -41,6 +42,8 @@ enum Chore {
         #[arg(long)]
         check: bool,
     },
+    /// Make static binaries, Debian packages, OCI image layouts, bills of materials and SHA256SUMS.
+    Dist(dist::DistArgs),
 }
 
 fn main() -> anyhow::Result<()> {
@@ -48,5 +51,6 @@ fn main() -> anyhow::Result<()> {
         Chore::Schema { from, to } => schema::generate(&from, &to),
         Chore::Oracle { from } => oracle::check(&from),
         Chore::Compatibility { check } => compatibility::run(check),
+        Chore::Dist(args) => dist::run(&args),
     }
 }
