@@ -34,3 +34,7 @@ compatibility:
 # Measures this machine; needs a release build.
 bench *args:
     cargo run --release -- bench {{args}}
+
+# What a release is made of, in target/dist: static binaries, .deb, image layouts, bills of materials, checksums.
+dist *args:
+    scripts/dist {{args}}

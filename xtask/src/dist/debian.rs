@@ -43,7 +43,7 @@ fn fields(release: &Release, program: &Program, installed_bytes: usize) -> Strin
         ("Package", program.name),
         ("Version", &release.version),
         ("Architecture", release.architecture.name),
-        ("Maintainer", "the hotmap authors <maintainers@hotmap.dev>"),
+        ("Maintainer", "the hotmap authors <noreply@hotmap.dev>"),
         ("Installed-Size", &installed_bytes.div_ceil(1_024).to_string()),
         ("Suggests", "ca-certificates"),
         ("Section", "admin"),
