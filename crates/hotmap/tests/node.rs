@@ -71,6 +71,8 @@ mod restart_env;
 mod rolling;
 #[path = "node/security.rs"]
 mod security;
+#[path = "node/sidecars.rs"]
+mod sidecars;
 #[path = "node/stateful_sets.rs"]
 mod stateful_sets;
 #[path = "node/status.rs"]

@@ -58,8 +58,11 @@ impl Subject {
 
     /// One container of a pod.
     pub(crate) fn container(pod: &Pod, name: &str) -> Self {
-        let is_init = pod.spec.init_containers.iter().any(|one| one.name == name);
-        let list = if is_init { "initContainers" } else { "containers" };
+        let list = if pod.is_init(name) {
+            "initContainers"
+        } else {
+            "containers"
+        };
         Self {
             field_path: format!("spec.{list}{{{name}}}"),
             ..Self::pod(pod)

@@ -99,6 +99,8 @@ pub(crate) struct Container {
     pub(crate) lifecycle: Lifecycle,
     pub(crate) security_context: SecurityContext,
     pub(crate) tty: bool,
+    /// Of its own: `Always` makes a sidecar of an init container, nothing else is run here.
+    pub(crate) restart_policy: Option<RestartPolicy>,
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -151,9 +153,40 @@ impl Pod {
         self.spec.init_containers.iter().chain(&self.spec.containers)
     }
 
+    /// Init containers that stay, in the order they start.
+    pub(crate) fn sidecars(&self) -> impl DoubleEndedIterator<Item = &Container> {
+        self.spec.init_containers.iter().filter(|one| one.is_lasting())
+    }
+
+    /// What runs for as long as the pod does: sidecars and main containers, in the order they start.
+    pub(crate) fn lasting_containers(&self) -> impl Iterator<Item = &Container> {
+        self.sidecars().chain(&self.spec.containers)
+    }
+
+    /// Whether an init container has this name.
+    pub(crate) fn is_init(&self, container: &str) -> bool {
+        self.spec.init_containers.iter().any(|one| one.name == container)
+    }
+
+    /// What follows from the end of a container. An init container has to succeed once, a sidecar runs whatever the pod says.
+    pub(crate) fn restart_policy_of(&self, container: &str) -> RestartPolicy {
+        match self.spec.restart_policy {
+            _ if self.sidecars().any(|one| one.name == container) => RestartPolicy::Always,
+            RestartPolicy::Always if self.is_init(container) => RestartPolicy::OnFailure,
+            policy => policy,
+        }
+    }
+
     /// Whether the API wants this pod gone.
     pub(crate) fn is_deleting(&self) -> bool {
         self.metadata.deletion_timestamp.is_some()
+    }
+}
+
+impl Container {
+    /// Whether this init container is a sidecar.
+    pub(crate) fn is_lasting(&self) -> bool {
+        self.restart_policy == Some(RestartPolicy::Always)
     }
 }
 

@@ -150,6 +150,11 @@ impl ContainerRecord {
         matches!(self.state, RunState::Running { .. })
     }
 
+    /// Whether it has started up: it runs, its postStart hook has ended and its startup probe has succeeded.
+    pub(crate) fn is_up(&self) -> bool {
+        self.is_running() && self.started_up && !self.is_starting
+    }
+
     /// The end of the newest attempt, if it has ended and nothing newer was started.
     pub(crate) fn ended(&self) -> Option<&Ended> {
         match &self.state {

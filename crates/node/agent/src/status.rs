@@ -121,25 +121,29 @@ pub(crate) fn pod_status(pod: &Pod, records: &Records, ground: &PodGround, now: 
 
 fn phase(pod: &Pod, records: &Records, is_over: bool) -> &'static str {
     let record = |container: &Container| records.get(&container.name);
+    let runs = |container: &Container| record(container).is_some_and(ContainerRecord::is_running);
+    // One that is waiting for its first hook has not begun for anybody else.
+    let has_begun = |container: &Container| {
+        record(container).is_some_and(|one| one.attempt.is_some() && (!one.is_starting || one.last.is_some()))
+    };
+    let is_here = |container: &Container| record(container).is_some_and(|one| one.in_sandbox);
+    let main = &pod.spec.containers;
     match phase_of_containers(pod, records) {
+        // How it ended is said once nothing of it runs.
+        Progress::Finished { .. } if pod.all_containers().any(runs) => {
+            if main.iter().all(has_begun) {
+                "Running"
+            } else {
+                "Pending"
+            }
+        }
         Progress::Finished { succeeded: true } => "Succeeded",
         Progress::Finished { succeeded: false } => "Failed",
-        Progress::Init { .. } => "Pending",
-        Progress::Main => {
-            // One that is waiting for its first hook has not begun for anybody else.
-            let has_begun = |container: &Container| {
-                record(container)
-                    .is_some_and(|one| one.attempt.is_some() && (!one.is_starting || one.last.is_some()))
-            };
-            if !pod.spec.containers.iter().all(has_begun) {
-                return "Pending";
-            }
-            let ends: Option<Vec<&Ended>> = pod
-                .spec
-                .containers
-                .iter()
-                .map(|container| record(container)?.ended())
-                .collect();
+        // A sidecar that is started again takes nobody back to the beginning.
+        Progress::Init { .. } if !main.iter().any(is_here) => "Pending",
+        Progress::Init { .. } | Progress::Main if !main.iter().all(has_begun) => "Pending",
+        Progress::Init { .. } | Progress::Main => {
+            let ends: Option<Vec<&Ended>> = main.iter().map(|container| record(container)?.ended()).collect();
             match ends.filter(|_| is_over) {
                 None => "Running",
                 Some(ends) if ends.iter().all(|ended| ended.exit_code == 0) => "Succeeded",
@@ -147,6 +151,26 @@ fn phase(pod: &Pod, records: &Records, is_over: bool) -> &'static str {
             }
         }
     }
+}
+
+/// The init containers that have not done their part, in their order; none once a main container has started.
+fn incomplete<'a>(pod: &'a Pod, records: &Records) -> Vec<&'a str> {
+    let record = |container: &Container| records.get(&container.name);
+    let mut main = pod.spec.containers.iter();
+    let has_started = match phase_of_containers(pod, records) {
+        Progress::Init { .. } => main.any(|one| record(one).is_some_and(|one| one.in_sandbox)),
+        Progress::Main => true,
+        Progress::Finished { .. } => main.any(|one| record(one).is_some_and(|one| one.attempt.is_some())),
+    };
+    let is_complete = |container: &Container| match record(container) {
+        Some(record) if container.is_lasting() => record.is_up(),
+        Some(record) => record.ended().is_some_and(|ended| ended.exit_code == 0),
+        None => false,
+    };
+    let init = pod.spec.init_containers.iter();
+    init.filter(|container| !has_started && !is_complete(container))
+        .map(|container| container.name.as_str())
+        .collect()
 }
 
 fn conditions(pod: &Pod, records: &Records, ground: &PodGround, phase: &str, now: Timestamp) -> Value {
@@ -157,28 +181,11 @@ fn conditions(pod: &Pod, records: &Records, ground: &PodGround, phase: &str, now
     };
     let has_network = !ground.pod_ip.is_empty() && finished.is_none();
     let unready: Vec<&str> = pod
-        .spec
-        .containers
-        .iter()
+        .lasting_containers()
         .map(|one| one.name.as_str())
         .filter(|name| !is_ready(records, name))
         .collect();
-    let incomplete: Vec<&str> = if matches!(phase_of_containers(pod, records), Progress::Init { .. }) {
-        let done = |name: &str| {
-            records
-                .get(name)
-                .and_then(ContainerRecord::ended)
-                .is_some_and(|ended| ended.exit_code == 0)
-        };
-        pod.spec
-            .init_containers
-            .iter()
-            .map(|one| one.name.as_str())
-            .filter(|name| !done(name))
-            .collect()
-    } else {
-        Vec::new()
-    };
+    let incomplete = incomplete(pod, records);
     let listed = |what: &str, names: &[&str]| format!("containers with {what} status: [{}]", names.join(" "));
     let readiness = |kind: &'static str| match (finished, unready.as_slice()) {
         (Some(reason), _) => Condition {
@@ -312,15 +319,18 @@ impl Condition {
 fn container_status(pod: &Pod, container: &Container, records: &Records, is_init: bool) -> Value {
     let fresh = ContainerRecord::default();
     let record = records.get(&container.name).unwrap_or(&fresh);
-    let ready = if is_init {
+    // An init container that has to end is ready once it has, and has no startup probe to wait for.
+    let ends = is_init && !container.is_lasting();
+    let ready = if ends {
         record.ended().is_some_and(|ended| ended.exit_code == 0)
     } else {
         is_ready(records, &container.name)
     };
+    let started = record.is_running() && !record.is_starting && (ends || record.started_up);
     let mut status = json!({
         "name": container.name, "image": container.image, "imageID": image_id(container, record),
-        "ready": ready, "started": record.is_running() && !record.is_starting && (is_init || record.started_up),
-        "restartCount": record.attempt.unwrap_or_default(), "state": state(pod, record, is_init), "lastState": {},
+        "ready": ready, "started": started,
+        "restartCount": record.attempt.unwrap_or_default(), "state": state(pod, record), "lastState": {},
     });
     if let Some(attempt) = record.attempt {
         status["containerID"] = container_id(pod, container, attempt).into();
@@ -334,7 +344,7 @@ fn container_status(pod: &Pod, container: &Container, records: &Records, is_init
     status
 }
 
-fn state(pod: &Pod, record: &ContainerRecord, is_init: bool) -> Value {
+fn state(pod: &Pod, record: &ContainerRecord) -> Value {
     let creating = Waiting {
         reason: "ContainerCreating",
         message: String::new(),
@@ -349,8 +359,8 @@ fn state(pod: &Pod, record: &ContainerRecord, is_init: bool) -> Value {
                 RunState::Waiting(waiting) => waiting,
                 _ => &creating,
             };
-            // Upstream's word while init containers have not finished.
-            let has_init = !is_init && !pod.spec.init_containers.is_empty();
+            // Upstream's word in a pod with init containers, for these too.
+            let has_init = !pod.spec.init_containers.is_empty();
             let reason = if waiting.reason == "ContainerCreating" && has_init {
                 "PodInitializing"
             } else {
@@ -512,6 +522,115 @@ mod tests {
             assert_eq!(
                 condition(&status, "Ready")["lastTransitionTime"],
                 "1970-01-01T00:00:09Z"
+            );
+        }
+    }
+
+    #[test]
+    fn sidecars_count_for_readiness_and_not_for_the_phase() {
+        let document = json!({"metadata": {"name": "p"}, "spec": {"restartPolicy": "Never",
+            "initContainers": [{"name": "s", "restartPolicy": "Always"}, {"name": "i"}], "containers": [{"name": "a"}]}, "status": {}});
+        let pod = Pod::from_document(&document).expect("a pod");
+        let up = |ready, started_up| ContainerRecord {
+            started_up,
+            ..record(RunState::Running { started_at: at(3) }, ready)
+        };
+        let over = |code| record(RunState::Ended(ended(code)), false);
+        let incomplete = |names: &str| format!("containers with incomplete status: [{names}]");
+        let unready = |names: &str| format!("containers with unready status: [{names}]");
+        for (records, phase, sidecar, initialized, ready) in [
+            (
+                vec![],
+                "Pending",
+                "false false",
+                incomplete("s i"),
+                unready("s a"),
+            ),
+            (
+                vec![("s", up(false, false))],
+                "Pending",
+                "false false",
+                incomplete("s i"),
+                unready("s a"),
+            ),
+            (
+                vec![("s", up(true, true))],
+                "Pending",
+                "true true",
+                incomplete("i"),
+                unready("a"),
+            ),
+            (
+                vec![("s", up(true, true)), ("i", over(0)), ("a", up(true, true))],
+                "Running",
+                "true true",
+                String::new(),
+                String::new(),
+            ),
+            (
+                vec![("s", up(false, true)), ("i", over(0)), ("a", up(true, true))],
+                "Running",
+                "true false",
+                String::new(),
+                unready("s"),
+            ),
+            (
+                vec![("s", over(1)), ("i", over(0)), ("a", up(true, true))],
+                "Running",
+                "false false",
+                String::new(),
+                unready("s"),
+            ),
+            // The pod is at its end once its sidecars are.
+            (
+                vec![("s", up(true, true)), ("i", over(0)), ("a", over(0))],
+                "Running",
+                "true true",
+                String::new(),
+                unready("a"),
+            ),
+            (
+                vec![("s", over(143)), ("i", over(0)), ("a", over(0))],
+                "Succeeded",
+                "false false",
+                String::new(),
+                String::new(),
+            ),
+            (
+                vec![("s", over(0)), ("i", over(0)), ("a", over(1))],
+                "Failed",
+                "false false",
+                String::new(),
+                String::new(),
+            ),
+            (
+                vec![("s", up(true, true)), ("i", over(1))],
+                "Pending",
+                "true true",
+                incomplete("i"),
+                unready("a"),
+            ),
+            (
+                vec![("s", over(137)), ("i", over(1))],
+                "Failed",
+                "false false",
+                incomplete("s i"),
+                String::new(),
+            ),
+        ] {
+            let records: Records = records
+                .into_iter()
+                .map(|(name, record)| (name.to_owned(), record))
+                .collect();
+            let status = pod_status(&pod, &records, &PodGround::default(), at(9));
+            let container = &status["initContainerStatuses"][0];
+            let found = format!("{} {}", container["started"], container["ready"]);
+            let message = |kind: &str| condition(&status, kind)["message"].as_str().unwrap_or_default();
+            assert_eq!(status["phase"], phase, "{records:?}");
+            assert_eq!(
+                (found.as_str(), message("Initialized"), message("ContainersReady")),
+                (sidecar, initialized.as_str(), ready.as_str()),
+                "{records:?}"
             );
         }
     }

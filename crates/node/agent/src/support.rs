@@ -137,10 +137,8 @@ const CONTAINER: &[(&str, Treatment)] = &[
     ("ports", Works),
     ("readinessProbe", Works),
     ("resources", Noted("requests and limits are not enforced yet")),
-    (
-        "restartPolicy",
-        Refused("sidecar containers are not supported yet"),
-    ),
+    // Judged by itself: it depends on whose it is.
+    ("restartPolicy", Works),
     ("securityContext", Works),
     ("startupProbe", Works),
     (
@@ -181,6 +179,8 @@ const CONTAINER_SECURITY: &[(&str, Treatment)] = &[
     ("seLinuxOptions", Refused("labels are not applied")),
     ("seccompProfile", Noted("seccomp profiles are not applied yet")),
 ];
+
+const OWN_RESTART_POLICY: &str = "only Always is supported, which makes a sidecar of an init container";
 
 const PROBE: &[(&str, Treatment)] = &[
     ("exec", Works),
@@ -274,9 +274,10 @@ pub(crate) fn judge(spec: &Value) -> Verdict {
         POD_SECURITY,
         "it is not supported",
     );
-    for list in ["initContainers", "containers"] {
+    for (list, served) in [("initContainers", Some("Always")), ("containers", None)] {
         for (path, container) in items("spec", spec, list) {
             verdict.container(&path, container);
+            verdict.own_restart_policy(&path, container, served);
         }
     }
     for (path, volume) in items("spec", spec, "volumes") {
@@ -348,6 +349,15 @@ impl Verdict {
         }
     }
 
+    /// `served`: the policy that is understood here, which is that of a sidecar.
+    fn own_restart_policy(&mut self, path: &str, container: &Value, served: Option<&str>) {
+        let policy = container["restartPolicy"].as_str();
+        if policy.is_some() && policy != served {
+            self.refused
+                .push(format!("{path}.restartPolicy: {OWN_RESTART_POLICY}"));
+        }
+    }
+
     fn object(&mut self, path: &str, object: &Value, table: &[(&str, Treatment)], unknown: &str) {
         let empty = Map::new();
         for (field, value) in object.as_object().unwrap_or(&empty) {
@@ -393,6 +403,7 @@ mod tests {
     fn every_field_has_an_answer() {
         let fine = json!({"containers": [{"name": "a", "image": "nginx", "stdin": false, "resources": {}, "volumeMounts":
             [{"name": "v", "mountPath": "/x", "subPath": "y"}]}], "volumes": [{"name": "v", "configMap": {"name": "c"}}],
+            "initContainers": [{"name": "s", "image": "nginx", "restartPolicy": "Always"}],
             "hostNetwork": false, "dnsPolicy": "ClusterFirst", "securityContext": {}, "hostUsers": false});
         assert_eq!(judge(&fine), Verdict::default());
         for (spec, refused) in [
@@ -409,8 +420,16 @@ mod tests {
                 "spec.containers[0].lifecycle.preStop.httpGet.scheme: HTTPS is not asked yet",
             ),
             (
-                json!({"initContainers": [{"restartPolicy": "Always"}]}),
-                "spec.initContainers[0].restartPolicy: sidecar containers are not supported yet",
+                json!({"initContainers": [{"restartPolicy": "Never"}]}),
+                "spec.initContainers[0].restartPolicy: only Always is supported, which makes a sidecar of an init container",
+            ),
+            (
+                json!({"containers": [{"restartPolicy": "Always"}]}),
+                "spec.containers[0].restartPolicy: only Always is supported, which makes a sidecar of an init container",
+            ),
+            (
+                json!({"initContainers": [{"restartPolicy": "Always", "restartPolicyRules": [{"action": "Restart"}]}]}),
+                "spec.initContainers[0].restartPolicyRules: it is not supported",
             ),
             (
                 json!({"volumes": [{"name": "v", "nfs": {"server": "x"}}]}),

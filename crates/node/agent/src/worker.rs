@@ -363,7 +363,8 @@ impl Worker {
                     self.shared.reports.note(|ledger, _| ledger.stopped(uid, name));
                     self.stops.ended(&container.name);
                     self.hooks.cancel(&container.name);
-                    let starts_again = lifecycle::restarts(pod.spec.restart_policy, ended.exit_code);
+                    let policy = pod.restart_policy_of(&container.name);
+                    let starts_again = lifecycle::restarts(policy, ended.exit_code);
                     record.exited(ended);
                     if let Some(message) = record.hook_failure.take().filter(|_| starts_again) {
                         record.waits("PostStartHookError", message);
@@ -399,7 +400,11 @@ impl Worker {
                     acted |= self.start_container(pod, &container, attempt).await
                 }
                 Step::BackOff { container, wait } => self.back_off(pod, &container, wait),
-                Step::Stop { container, grace } => self.stop(pod, container, grace),
+                Step::Stop {
+                    container,
+                    grace,
+                    is_due,
+                } => self.stop(pod, container, grace, is_due),
                 Step::StopSandbox => acted |= self.stop_sandbox(pod).await,
                 Step::Retire => acted |= self.retire(pod).await,
                 Step::TakeDown => {}

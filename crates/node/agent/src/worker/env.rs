@@ -49,7 +49,7 @@ impl Worker {
         // Before the look, or a change right after it would go unheard.
         self.nudge.wait_for_objects(true);
         let mut differing = Vec::new();
-        for container in &pod.spec.containers {
+        for container in pod.lasting_containers() {
             let record = self.records.get(&container.name);
             let Some(attempt) = record.filter(|one| one.is_running()).and_then(|one| one.attempt) else {
                 continue;
@@ -83,7 +83,7 @@ impl Worker {
                 self.env.last = Some(now);
                 info!(namespace = %pod.metadata.namespace, pod = %pod.metadata.name, %container, "environment changed, the container is restarted");
                 let message = format!("Container {container} environment changed, will be restarted");
-                self.begin_stop(pod, container, pod.grace_period(), message);
+                self.begin_stop(pod, container, pod.grace_period(), true, message);
             }
         }
     }

@@ -103,7 +103,7 @@ impl Worker {
                         .recorder
                         .warning(subject, "FailedPostStartHook", "PostStartHook failed");
                     let grace = pod.grace_period();
-                    self.begin_stop(pod, container, grace, "FailedPostStartHook".to_owned());
+                    self.begin_stop(pod, container, grace, true, "FailedPostStartHook".to_owned());
                 }
             }
         }

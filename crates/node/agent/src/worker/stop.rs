@@ -1,7 +1,8 @@
 //! Stops containers: hook first, then the signal. The shim keeps the time, the worker only says it once.
 //!
 //! Order and limits follow `killContainer` in `pkg/kubelet/kuberuntime`, Kubernetes 1.36: the time of the preStop hook is part of
-//! the grace period, and whatever it took, the container has two seconds for its signal.
+//! the grace period, and whatever it took, the container has two seconds for its signal. Hooks of sidecars run at once, their
+//! signals wait for those who go before them, within the same time.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -23,8 +24,8 @@ use crate::{
     pod::{Container, Pod},
 };
 
-/// What a container has left after its preStop hook, at least (`minimumGracePeriodInSeconds`).
-const GRACE_AFTER_HOOK: Duration = Duration::from_secs(2);
+/// What a container has left after its preStop hook and the wait for its turn, at least (`minimumGracePeriodInSeconds`).
+const GRACE_LEAST: Duration = Duration::from_secs(2);
 
 /// Containers that are being stopped.
 #[derive(Debug, Default)]
@@ -39,9 +40,23 @@ pub(super) struct Stops {
 struct Stopping {
     /// The grace that was given.
     given: Duration,
-    /// When it ends; it only ever comes nearer.
-    deadline: watch::Sender<Instant>,
+    orders: watch::Sender<Orders>,
     task: AbortHandle,
+}
+
+/// What a stop under way is told.
+#[derive(Debug, Clone, Copy)]
+struct Orders {
+    /// When the grace ends; it only ever comes nearer.
+    deadline: Instant,
+    /// Whoever goes before this container has gone; that stays so.
+    is_due: bool,
+}
+
+impl Orders {
+    fn has_time(&self) -> bool {
+        self.deadline > Instant::now()
+    }
 }
 
 impl Stops {
@@ -88,27 +103,39 @@ impl Stops {
         self.not_before.get(container).copied().filter(|due| *due > now)
     }
 
+    /// Says that it is the turn of a container that is being stopped.
+    fn turn_has_come(&mut self, container: &str) {
+        if let Some(stopping) = self.running.get_mut(container) {
+            stopping
+                .orders
+                .send_if_modified(|orders| !std::mem::replace(&mut orders.is_due, true));
+        }
+    }
+
     /// Stops a container, or brings the end of its grace forward.
-    fn begin(&mut self, stop: Stop, grace: Duration) {
+    fn begin(&mut self, stop: Stop, grace: Duration, is_due: bool) {
         let end = Instant::now() + grace;
         let container = stop.container.name.clone();
         if let Some(stopping) = self.running.get_mut(&container) {
             stopping.given = grace;
-            stopping.deadline.send_if_modified(|deadline| {
-                let is_nearer = end < *deadline;
-                *deadline = end.min(*deadline);
+            stopping.orders.send_if_modified(|orders| {
+                let is_nearer = end < orders.deadline;
+                orders.deadline = end.min(orders.deadline);
                 is_nearer
             });
             return;
         }
-        let (deadline, receiver) = watch::channel(end);
+        let (orders, receiver) = watch::channel(Orders {
+            deadline: end,
+            is_due,
+        });
         let task = self.tasks.spawn({
             let container = container.clone();
             async move { (container, stop.run(receiver).await) }
         });
         let stopping = Stopping {
             given: grace,
-            deadline,
+            orders,
             task,
         };
         self.running.insert(container, stopping);
@@ -128,17 +155,19 @@ struct Stop {
 
 impl Stop {
     /// True once it is stopped.
-    async fn run(self, mut deadline: watch::Receiver<Instant>) -> bool {
+    async fn run(self, mut orders: watch::Receiver<Orders>) -> bool {
         let uid = &self.pod.metadata.uid;
         let name = &self.container.name;
-        let hook = self.hook().filter(|_| *deadline.borrow() > Instant::now());
-        let least = if hook.is_some() {
-            GRACE_AFTER_HOOK
+        let has_time = orders.borrow().has_time();
+        let hook = self.hook().filter(|_| has_time);
+        let waits = has_time && !orders.borrow().is_due;
+        let least = if hook.is_some() || waits {
+            GRACE_LEAST
         } else {
             Duration::ZERO
         };
         if let Some(hook) = hook
-            && let Some(Err(message)) = until(hook, &mut deadline).await
+            && let Some(Err(message)) = until(hook, &mut orders).await
         {
             // What the hook printed may be secret: the event says only that it failed.
             warn!(pod_uid = %uid, container = %name, "preStop hook failed");
@@ -147,6 +176,7 @@ impl Stop {
             self.recorder
                 .warning(subject, "FailedPreStopHook", "PreStopHook failed");
         }
+        turn(&mut orders).await;
         let signal = self
             .container
             .lifecycle
@@ -154,10 +184,8 @@ impl Stop {
             .as_deref()
             .and_then(hooks::signal);
         loop {
-            let left = deadline
-                .borrow_and_update()
-                .saturating_duration_since(Instant::now());
-            let grace = left.max(least);
+            let deadline = orders.borrow_and_update().deadline;
+            let grace = deadline.saturating_duration_since(Instant::now()).max(least);
             tokio::select! {
                 stopped = self.runtime.stop_container(uid, name, self.attempt, signal, grace) => {
                     if let Err(error) = &stopped {
@@ -165,7 +193,7 @@ impl Stop {
                     }
                     return stopped.is_ok();
                 }
-                Ok(()) = deadline.changed() => {}
+                Ok(()) = orders.changed() => {}
             }
         }
     }
@@ -184,23 +212,33 @@ impl Stop {
 }
 
 /// What the hook comes to, if it does before the deadline, which may move.
-async fn until<T>(hook: impl Future<Output = T>, deadline: &mut watch::Receiver<Instant>) -> Option<T> {
+async fn until<T>(hook: impl Future<Output = T>, orders: &mut watch::Receiver<Orders>) -> Option<T> {
     let mut hook = std::pin::pin!(hook);
     loop {
-        let end = *deadline.borrow_and_update();
+        let end = orders.borrow_and_update().deadline;
         tokio::select! {
             outcome = &mut hook => return Some(outcome),
             () = tokio::time::sleep_until(end) => return None,
-            Ok(()) = deadline.changed() => {}
+            Ok(()) = orders.changed() => {}
         }
     }
+}
+
+/// Returns once it is this container's turn, or there is no time left to wait for it.
+async fn turn(orders: &mut watch::Receiver<Orders>) {
+    let is_due = orders.clone();
+    let come = async {
+        let mut is_due = is_due;
+        let _ = is_due.wait_for(|orders| orders.is_due).await;
+    };
+    until(come, orders).await;
 }
 
 impl Worker {
     /// Stops containers whose liveness or startup probe has given up on them.
     pub(super) fn stop_dead(&mut self, pod: &Arc<Pod>) {
         let mut dead = Vec::new();
-        for container in &pod.spec.containers {
+        for container in pod.lasting_containers() {
             let findings = self.probes.findings(&container.name);
             if !findings.is_dead || self.stops.is_stopping(&container.name) {
                 continue;
@@ -214,16 +252,23 @@ impl Worker {
                 .as_ref()
                 .and_then(|probe| probe.termination_grace_period_seconds);
             let name = container.name.clone();
-            let message = format!("Container {name} failed {word} probe, will be restarted");
+            let message = if pod.is_init(&name) {
+                format!("Init container {name} failed {word} probe")
+            } else {
+                format!("Container {name} failed {word} probe, will be restarted")
+            };
             dead.push((name, own.map_or_else(|| pod.grace_period(), seconds), message));
         }
         for (name, grace, message) in dead {
-            self.begin_stop(pod, name, grace, message);
+            self.begin_stop(pod, name, grace, true, message);
         }
     }
 
     /// Stops a container of a pod that is to go; a shorter grace than before is passed on.
-    pub(super) fn stop(&mut self, pod: &Arc<Pod>, container: String, grace: Duration) {
+    pub(super) fn stop(&mut self, pod: &Arc<Pod>, container: String, grace: Duration, is_due: bool) {
+        if is_due {
+            self.stops.turn_has_come(&container);
+        }
         let stopping = self.stops.running.get(&container);
         let held = pod.metadata.deletion_grace_period_seconds;
         if stopping.is_some_and(|stopping| !is_shorter(grace, stopping.given, held)) {
@@ -235,10 +280,17 @@ impl Worker {
             record.is_starting = false;
         }
         let message = format!("Stopping container {container}");
-        self.begin_stop(pod, container, grace, message);
+        self.begin_stop(pod, container, grace, is_due, message);
     }
 
-    pub(super) fn begin_stop(&mut self, pod: &Arc<Pod>, container: String, grace: Duration, message: String) {
+    pub(super) fn begin_stop(
+        &mut self,
+        pod: &Arc<Pod>,
+        container: String,
+        grace: Duration,
+        is_due: bool,
+        message: String,
+    ) {
         if let Some(due) = self.stops.due(&container, Timestamp::now()) {
             self.retry_at = min(self.retry_at, Some(due));
             return;
@@ -261,7 +313,7 @@ impl Worker {
             attempt: self.records.get(&container).and_then(|record| record.attempt),
             pod_ip: self.pod_ip(),
         };
-        self.stops.begin(stop, grace);
+        self.stops.begin(stop, grace, is_due);
     }
 }
 
@@ -294,14 +346,39 @@ mod tests {
     #[tokio::test]
     async fn a_hook_has_the_grace_period_and_no_more() {
         let now = Instant::now();
-        let far = now + Duration::from_secs(3600);
-        let (sender, mut deadline) = watch::channel(far);
-        assert_eq!(until(async { 7 }, &mut deadline).await, Some(7));
+        let far = |is_due| Orders {
+            deadline: now + Duration::from_secs(3600),
+            is_due,
+        };
+        let (sender, mut orders) = watch::channel(far(true));
+        assert_eq!(until(async { 7 }, &mut orders).await, Some(7));
         // Whoever waits is told that the end has come nearer.
-        let waits = until(std::future::pending::<u8>(), &mut deadline);
-        let nearer = async { sender.send_replace(now) };
-        let (outcome, _) = tokio::join!(waits, nearer);
+        let waits = until(std::future::pending::<u8>(), &mut orders);
+        let nearer = async { sender.send_modify(|orders| orders.deadline = now) };
+        let (outcome, ()) = tokio::join!(waits, nearer);
         assert_eq!(outcome, None);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_sidecar_waits_for_its_turn_within_its_time() {
+        let start = Instant::now();
+        let given = Orders {
+            deadline: start + Duration::from_secs(30),
+            is_due: false,
+        };
+        let (_sender, mut orders) = watch::channel(given);
+        turn(&mut orders).await;
+        assert_eq!(start.elapsed().as_secs(), 30);
+
+        let start = Instant::now();
+        let deadline = start + Duration::from_secs(30);
+        let (sender, mut orders) = watch::channel(Orders { deadline, ..given });
+        let come = async {
+            tokio::time::sleep(Duration::from_secs(5)).await;
+            sender.send_modify(|orders| orders.is_due = true);
+        };
+        tokio::join!(turn(&mut orders), come);
+        assert_eq!(start.elapsed().as_secs(), 5);
     }
 
     #[test]
