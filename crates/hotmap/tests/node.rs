@@ -71,6 +71,8 @@ mod restart_env;
 mod rolling;
 #[path = "node/security.rs"]
 mod security;
+#[path = "node/shared_pids.rs"]
+mod shared_pids;
 #[path = "node/sidecars.rs"]
 mod sidecars;
 #[path = "node/stateful_sets.rs"]

@@ -58,6 +58,7 @@ pub(crate) struct PodSpec {
     pub(crate) service_account_name: String,
     pub(crate) restart_policy: RestartPolicy,
     pub(crate) termination_grace_period_seconds: Option<i64>,
+    pub(crate) share_process_namespace: bool,
     pub(crate) readiness_gates: Vec<ReadinessGate>,
     pub(crate) init_containers: Vec<Container>,
     pub(crate) containers: Vec<Container>,

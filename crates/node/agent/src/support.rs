@@ -90,10 +90,7 @@ const POD: &[(&str, Treatment)] = &[
         "setHostnameAsFQDN",
         RefusedUnless(&["false"], "there is no cluster domain"),
     ),
-    (
-        "shareProcessNamespace",
-        RefusedUnless(&["false"], "containers do not share a pid namespace yet"),
-    ),
+    ("shareProcessNamespace", Works),
     ("subdomain", Noted("there is no cluster domain")),
     ("terminationGracePeriodSeconds", Works),
     ("tolerations", Works),

@@ -14,6 +14,7 @@ mod mount_swap;
 mod namespaces;
 mod pod;
 mod rootfs;
+mod shared_pids;
 
 use std::env;
 use std::fs::{self, File};

@@ -15,6 +15,9 @@ pub struct SandboxConfig {
     pub name: String,
     /// The host name inside, at most 64 bytes.
     pub hostname: String,
+    /// Whether all containers live in one pid namespace (`shareProcessNamespace`). Its first process is none of theirs.
+    #[serde(default)]
+    pub share_process_namespace: bool,
 }
 
 /// One container of a sandbox. Ids are the pod's own.

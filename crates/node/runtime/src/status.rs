@@ -55,7 +55,7 @@ pub struct ContainerStatus {
 pub enum ContainerState {
     /// The process runs.
     Running {
-        /// The process in the host's pid namespace; inside it is 1.
+        /// The process in the host's pid namespace; inside it is 1, unless the pod's containers share theirs.
         pid: i32,
         /// When it was executed.
         started_at: SystemTime,

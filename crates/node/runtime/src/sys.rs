@@ -5,6 +5,9 @@ use std::fs;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::ptr;
+use std::time::Instant;
+
+use rustix::event::{PollFd, PollFlags, Timespec};
 
 /// libc's constant of this name overflows its type.
 const CLONE_INTO_CGROUP: u64 = 0x2_0000_0000;
@@ -129,6 +132,44 @@ pub(crate) fn ignore_signals(signals: &[i32]) {
         // SAFETY: SIG_IGN is a valid disposition and no handler of ours exists.
         unsafe { libc::signal(*signal, libc::SIG_IGN) };
     }
+}
+
+/// Sleeps until a signal that is not ignored has come; ignored ones wake nobody.
+pub(crate) fn wait_for_signals() {
+    // SAFETY: pause has no preconditions.
+    unsafe { libc::pause() };
+}
+
+/// Overwrites what `/proc/<pid>/cmdline` shows of this process, which anybody may read. Best effort.
+pub(crate) fn hide_arguments() {
+    let Ok(stat) = fs::read_to_string("/proc/self/stat") else {
+        return;
+    };
+    let fields = stat.rsplit_once(')').map_or("", |(_, after)| after);
+    let mut fields = fields.split_ascii_whitespace().skip(45);
+    let mut address = || fields.next()?.parse::<usize>().ok();
+    if let (Some(start), Some(end)) = (address(), address())
+        && 0 < start
+        && start < end
+    {
+        // SAFETY: fields 48 and 49 are where the kernel put the arguments of this process, in memory that is ours to write;
+        // nothing of ours refers to them, and this process reads its arguments no more.
+        unsafe { ptr::write_bytes(start as *mut u8, 0, end - start) };
+    }
+}
+
+/// Waits until a process has ended; `TimedOut` after the deadline.
+pub(crate) fn wait_end(pidfd: &OwnedFd, deadline: Instant) -> io::Result<()> {
+    let left = deadline.saturating_duration_since(Instant::now());
+    let timeout = Timespec {
+        tv_sec: left.as_secs() as i64,
+        tv_nsec: left.subsec_nanos().into(),
+    };
+    // A pid descriptor is readable once the process has ended.
+    if rustix::event::poll(&mut [PollFd::new(pidfd, PollFlags::IN)], Some(&timeout))? == 0 {
+        return Err(io::ErrorKind::TimedOut.into());
+    }
+    Ok(())
 }
 
 /// Every signal back to its default and none blocked, as a new program expects it.

@@ -56,6 +56,7 @@ impl Worker {
             namespace: pod.metadata.namespace.clone(),
             name: pod.metadata.name.clone(),
             hostname: hostname(pod),
+            share_process_namespace: pod.spec.share_process_namespace,
         };
         let made = match cleared {
             Ok(()) => self.shared.runtime.run_sandbox(config).await,

@@ -6,7 +6,6 @@ use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::process::{Pid, PidfdFlags};
 
 use crate::cgroup;
@@ -95,15 +94,7 @@ fn kill(pid: i32) -> Option<OwnedFd> {
 fn wait_all(dying: Vec<OwnedFd>) -> io::Result<()> {
     let deadline = Instant::now() + KILL_PATIENCE;
     for pidfd in dying {
-        let left = deadline.saturating_duration_since(Instant::now());
-        let timeout = Timespec {
-            tv_sec: left.as_secs() as i64,
-            tv_nsec: left.subsec_nanos().into(),
-        };
-        // A pid descriptor is readable once the process has ended.
-        if rustix::event::poll(&mut [PollFd::new(&pidfd, PollFlags::IN)], Some(&timeout))? == 0 {
-            return Err(io::ErrorKind::TimedOut.into());
-        }
+        sys::wait_end(&pidfd, deadline)?;
     }
     Ok(())
 }

@@ -7,6 +7,7 @@ use std::time::{Instant, SystemTime};
 use super::cri_log::{LineCutter, LogFile, Stream};
 use super::identity::Identity;
 use super::mount_swap::BoundMount;
+use super::shared_pids::MountNamespace;
 use crate::status::ContainerStatus;
 
 pub(crate) struct Container {
@@ -25,6 +26,8 @@ pub(crate) struct Running {
     pub(crate) kill_at: Option<Instant>,
     pub(crate) cgroup: Option<PathBuf>,
     pub(crate) mounts: Vec<BoundMount>,
+    /// Whose processes are its own, where it shares a pid namespace.
+    pub(crate) mount_namespace: Option<MountNamespace>,
 }
 
 pub(crate) struct Output {

@@ -81,7 +81,7 @@ impl Place<'_> {
     }
 }
 
-/// Starts a container: pid 1 of a new pid namespace, in a new mount namespace.
+/// Starts a container in a new mount namespace: pid 1 of a new pid namespace, or one among others of the pod's.
 pub(crate) fn container(
     place: &Place<'_>,
     config: &ContainerConfig,
@@ -112,9 +112,12 @@ pub(crate) fn container(
     let owner = place.record.ids.base + config.user.uid;
     let (ours, theirs) = pipes(config.tty, owner).map_err(setup)?;
     let (report, child_report) = report_pair().map_err(setup)?;
-    let namespaces = (libc::CLONE_NEWPID | libc::CLONE_NEWNS) as u64;
-    let cloned = sys::clone_process(namespaces, cgroup.as_ref().map(AsFd::as_fd));
-    let cloned = what(cloned, || "cannot start a process".to_owned()).map_err(setup)?;
+    let cloned = place.namespaces.clone_container(cgroup.as_ref().map(AsFd::as_fd));
+    let cloned = cloned.map_err(|error| match error.raw_os_error() {
+        // The pod's first process dies, and its pid namespace takes no one any more.
+        Some(libc::ENOMEM | libc::ESRCH) if place.namespaces.pause.is_some() => Refusal::Stopped,
+        _ => setup(format!("cannot start a process: {error}")),
+    })?;
     let Cloned::Parent { pid, pidfd } = cloned else {
         run_child(&child_report, || {
             let prepare = || -> Setup<()> {

@@ -1,4 +1,5 @@
-//! The namespaces that a pod's containers share, held by the shim through descriptors: there is no pause process.
+//! The namespaces that a pod's containers share, held by the shim through descriptors: there is no pause process, unless they
+//! share a pid namespace too.
 //!
 //! A short-lived helper makes them. The user namespace comes before the network, ipc and uts ones, so that these belong to it:
 //! the pod's root may bind port 80 and nothing of the host's.
@@ -15,6 +16,7 @@ use rustix::mount::{MountPropagationFlags, OpenTreeFlags, UnmountFlags};
 use rustix::thread::{LinkNameSpaceType, ThreadNameSpaceType, UnshareFlags};
 
 use super::rootfs::{Setup, attach, filesystem, what};
+use super::shared_pids::{Home, Pause};
 use crate::config::IdRange;
 use crate::netlink::Netlink;
 use crate::protocol::Refusal;
@@ -22,7 +24,7 @@ use crate::status::{NetworkRecord, SandboxRecord};
 use crate::sys::{self, Cloned};
 
 /// No step of the helper takes this long.
-const PATIENCE: Duration = Duration::from_secs(10);
+pub(super) const PATIENCE: Duration = Duration::from_secs(10);
 
 /// What the helper says when it has made something, and hears when it may go on.
 const STEP: &[u8] = b".";
@@ -38,6 +40,8 @@ pub(crate) struct Namespaces {
     shared_memory: OwnedFd,
     host_mounts: OwnedFd,
     host_pids: OwnedFd,
+    /// The first process of the pid namespace that the containers share, if they do.
+    pub(crate) pause: Option<Pause>,
 }
 
 impl Namespaces {
@@ -64,7 +68,21 @@ impl Namespaces {
             rustix::process::Pid::from_raw(pid),
             rustix::process::WaitOptions::empty(),
         );
-        made
+        let mut made = made?;
+        if record.config.share_process_namespace {
+            made.pause = Some(made.start_pause()?);
+        }
+        Ok(made)
+    }
+
+    fn start_pause(&self) -> Setup<Pause> {
+        Pause::start(&Home {
+            users: &self.users,
+            network: &self.network,
+            ipc: &self.ipc,
+            uts: &self.uts,
+            mounts: &self.shared_memory,
+        })
     }
 
     fn attend(record: &SandboxRecord, helper: i32, channel: &mut UnixStream) -> Setup<Self> {
@@ -88,6 +106,7 @@ impl Namespaces {
             shared_memory: open("mnt", &pid)?,
             host_mounts: open("mnt", "self")?,
             host_pids: open("pid", "self")?,
+            pause: None,
         };
         connect(&record.network, helper)?;
         tell(channel)?;
@@ -166,14 +185,31 @@ impl Namespaces {
         Ok(Ok(done))
     }
 
+    /// Forks into a new mount namespace, and into the pod's pid namespace or a new one.
+    pub(crate) fn clone_container(&self, cgroup: Option<BorrowedFd<'_>>) -> io::Result<Cloned> {
+        match &self.pause {
+            Some(pause) => self.clone_inside(&pause.pidfd, libc::CLONE_NEWNS, cgroup),
+            None => sys::clone_process((libc::CLONE_NEWPID | libc::CLONE_NEWNS) as u64, cgroup),
+        }
+    }
+
     /// Forks into the pid namespace of a process.
     pub(crate) fn clone_beside(
         &self,
         process: &OwnedFd,
         cgroup: Option<BorrowedFd<'_>>,
     ) -> io::Result<Cloned> {
+        self.clone_inside(process, 0, cgroup)
+    }
+
+    fn clone_inside(
+        &self,
+        process: &OwnedFd,
+        namespaces: i32,
+        cgroup: Option<BorrowedFd<'_>>,
+    ) -> io::Result<Cloned> {
         rustix::thread::move_into_thread_name_spaces(process.as_fd(), ThreadNameSpaceType::PROCESS_ID)?;
-        let cloned = sys::clone_process(0, cgroup);
+        let cloned = sys::clone_process(namespaces as u64, cgroup);
         // The child has nowhere to return to, and must not come back from here with an error.
         if matches!(cloned, Ok(Cloned::Child)) {
             return cloned;
@@ -295,14 +331,14 @@ fn configure(network: &NetworkRecord, proc: &OwnedFd) -> Setup<()> {
     what(file.write_all(b"0"), || format!("cannot write {setting}"))
 }
 
-fn tell(channel: &mut UnixStream) -> Setup<()> {
+pub(super) fn tell(channel: &mut UnixStream) -> Setup<()> {
     what(channel.write_all(STEP), || {
         "the other side of the setup is gone".to_owned()
     })
 }
 
 /// Waits for the other side's step; anything else is its last words.
-fn hear(channel: &mut UnixStream) -> Setup<()> {
+pub(super) fn hear(channel: &mut UnixStream) -> Setup<()> {
     let gone = || "the other side of the setup is gone".to_owned();
     let mut first = [0; 1];
     what(channel.read_exact(&mut first), gone)?;

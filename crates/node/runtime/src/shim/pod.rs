@@ -1,6 +1,7 @@
 //! The shim's loop: requests, output, ends and deadlines of one pod.
 
 mod changes;
+mod ends;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -11,7 +12,6 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant, SystemTime};
 
 use rustix::event::{PollFd, PollFlags, Timespec};
-use rustix::process::{WaitOptions, WaitStatus};
 
 use super::client::{Client, Mode};
 use super::container::{Container, Output, Running};
@@ -21,10 +21,10 @@ use super::identity::Identity;
 use super::launch::{self, Command, Outputs, Place};
 use super::namespaces::Namespaces;
 use super::rootfs::{Setup, what};
-use crate::cgroup;
+use super::shared_pids::MountNamespace;
 use crate::protocol::{self, Call, ExecCall, Refusal, Reply, Request, STATE_FILE, VERSION};
 use crate::spec::ContainerConfig;
-use crate::status::{ContainerState, ContainerStatus, Exit, PodState, SandboxRecord};
+use crate::status::{ContainerState, ContainerStatus, PodState, SandboxRecord};
 use crate::sys;
 
 /// Connections at once; a further one is closed. The agent needs one to watch, and one per command or stop under way.
@@ -352,6 +352,7 @@ impl Pod {
             kill_at: None,
             cgroup,
             mounts: launched.mounts,
+            mount_namespace: self.mount_namespace_of(launched.pid),
         };
         self.containers.push(Container {
             status: status.clone(),
@@ -359,6 +360,12 @@ impl Pod {
         });
         self.changed();
         Ok(status)
+    }
+
+    /// Needed where the end of a container is not that of a pid namespace.
+    fn mount_namespace_of(&self, pid: i32) -> Option<MountNamespace> {
+        let shares_pids = self.namespaces.pause.is_some();
+        shares_pids.then(|| MountNamespace::of(pid).ok()).flatten()
     }
 
     fn place(&self, cgroup: Option<PathBuf>) -> Place<'_> {
@@ -479,11 +486,7 @@ impl Pod {
     }
 
     fn stop_sandbox(&mut self, id: u64) {
-        if !self.stopped {
-            self.stopped = true;
-            disconnect(&self.record.network.host_link);
-            self.changed();
-        }
+        self.mark_stopped();
         for running in self
             .containers
             .iter()
@@ -491,14 +494,27 @@ impl Pod {
         {
             let _ = sys::signal_process(&running.pidfd, libc::SIGKILL);
         }
+        if let Some(pause) = &self.namespaces.pause {
+            pause.kill();
+        }
         self.set_mode(id, Mode::StoppingSandbox);
         if !self.ending {
             self.answer_stopped_sandbox();
         }
     }
 
+    /// Nothing starts here any more, and nobody outside is heard.
+    fn mark_stopped(&mut self) {
+        if !self.stopped {
+            self.stopped = true;
+            disconnect(&self.record.network.host_link);
+            self.changed();
+        }
+    }
+
     fn is_quiet(&self) -> bool {
         self.commands.is_empty()
+            && self.namespaces.pause.is_none()
             && self
                 .containers
                 .iter()
@@ -525,89 +541,6 @@ impl Pod {
                 self.close(id);
             }
         }
-    }
-
-    /// Takes the exit status of every process that has ended. Orphans of commands come here too: the shim is their reaper.
-    fn reap(&mut self) -> io::Result<()> {
-        let mut pending = [0u8; 128];
-        while rustix::io::read(&self.signals, &mut pending).is_ok_and(|length| length > 0) {}
-        loop {
-            match rustix::process::wait(WaitOptions::NOHANG) {
-                Ok(Some((pid, status))) => self.ended(pid.as_raw_nonzero().get(), status),
-                Ok(None) | Err(rustix::io::Errno::CHILD) => return Ok(()),
-                Err(rustix::io::Errno::INTR) => {}
-                Err(error) => return Err(error.into()),
-            }
-        }
-    }
-
-    fn ended(&mut self, pid: i32, status: WaitStatus) {
-        let signal = status.terminating_signal();
-        let exit_code = signal.map_or(status.exit_status().unwrap_or(255), |signal| 128 + signal);
-        if let Some(index) = self.commands.iter().position(|command| command.pid == pid) {
-            self.commands.swap_remove(index);
-            self.answer(
-                |mode| *mode == Mode::Commanding { pid },
-                &Reply::ExecEnded { exit_code },
-            );
-        } else if let Some(index) = self
-            .containers
-            .iter()
-            .position(|container| container.pid() == Some(pid))
-        {
-            self.container_ended(index, exit_code, signal);
-        }
-        if !self.ending {
-            self.answer_stopped_sandbox();
-        }
-    }
-
-    fn container_ended(&mut self, index: usize, exit_code: i32, signal: Option<i32>) {
-        // Every process of its pid namespace is gone by now, so its output is complete in the pipes.
-        let count = self.containers[index]
-            .running
-            .as_ref()
-            .map_or(0, |running| running.outputs.len());
-        for output in 0..count {
-            while self.read_some(index, output) {}
-        }
-        let container = &mut self.containers[index];
-        let Some(mut running) = container.running.take() else {
-            return;
-        };
-        let time = timestamp(SystemTime::now());
-        let mut lines = Vec::new();
-        running
-            .outputs
-            .iter_mut()
-            .for_each(|output| output.cutter.finish(&time, &mut lines));
-        running.append(&lines);
-        let oom_kills = running.cgroup.as_deref().map_or(0, cgroup::oom_kills);
-        container.status.state = ContainerState::Exited(Exit {
-            exit_code,
-            signal,
-            started_at: running.started_at,
-            finished_at: SystemTime::now(),
-            oom_killed: oom_kills > 0,
-            lost: false,
-        });
-        if let Some(dir) = &running.cgroup {
-            // Commands of it may still be waited for; the agent removes what stays.
-            let _ = fs::remove_dir(dir);
-        }
-        let (name, attempt) = (container.status.name.clone(), container.status.attempt);
-        drop(running);
-        self.changed();
-        self.answer(
-            |mode| {
-                *mode
-                    == Mode::Stopping {
-                        name: name.clone(),
-                        attempt,
-                    }
-            },
-            &Reply::Done,
-        );
     }
 
     /// Moves what a process printed into its log; false when nothing is left for now.

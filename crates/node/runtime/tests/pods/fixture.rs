@@ -147,6 +147,7 @@ pub(crate) fn sandbox(pod_uid: &str) -> SandboxConfig {
         namespace: "default".to_owned(),
         name: "web".to_owned(),
         hostname: "web".to_owned(),
+        share_process_namespace: false,
     }
 }
 

@@ -6,3 +6,4 @@ mod lifecycle;
 mod mount_swaps;
 mod restart;
 mod sessions;
+mod shared_pids;

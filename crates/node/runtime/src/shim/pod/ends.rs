@@ -1,0 +1,115 @@
+//! What follows from the end of a process: a command's, a container's, or that of the first one in a shared pid namespace.
+
+use std::fs;
+use std::io;
+use std::time::SystemTime;
+
+use rustix::process::{WaitOptions, WaitStatus};
+
+use super::Pod;
+use crate::cgroup;
+use crate::protocol::Reply;
+use crate::shim::client::Mode;
+use crate::shim::cri_log::timestamp;
+use crate::shim::shared_pids;
+use crate::status::{ContainerState, Exit};
+
+impl Pod {
+    /// Takes the exit status of every process that has ended. Orphans of commands come here too: the shim is their reaper.
+    pub(super) fn reap(&mut self) -> io::Result<()> {
+        let mut pending = [0u8; 128];
+        while rustix::io::read(&self.signals, &mut pending).is_ok_and(|length| length > 0) {}
+        loop {
+            match rustix::process::wait(WaitOptions::NOHANG) {
+                Ok(Some((pid, status))) => self.ended(pid.as_raw_nonzero().get(), status),
+                Ok(None) | Err(rustix::io::Errno::CHILD) => return Ok(()),
+                Err(rustix::io::Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    fn ended(&mut self, pid: i32, status: WaitStatus) {
+        let signal = status.terminating_signal();
+        let exit_code = signal.map_or(status.exit_status().unwrap_or(255), |signal| 128 + signal);
+        if let Some(index) = self.commands.iter().position(|command| command.pid == pid) {
+            self.commands.swap_remove(index);
+            self.answer(
+                |mode| *mode == Mode::Commanding { pid },
+                &Reply::ExecEnded { exit_code },
+            );
+        } else if let Some(index) = self
+            .containers
+            .iter()
+            .position(|container| container.pid() == Some(pid))
+        {
+            self.container_ended(index, exit_code, signal);
+        } else if self
+            .namespaces
+            .pause
+            .as_ref()
+            .is_some_and(|pause| pause.pid == pid)
+        {
+            // The kernel has killed everybody else in the namespace first: a pod without it has to be made anew.
+            self.namespaces.pause = None;
+            self.mark_stopped();
+        }
+        if !self.ending {
+            self.answer_stopped_sandbox();
+        }
+    }
+
+    fn container_ended(&mut self, index: usize, exit_code: i32, signal: Option<i32>) {
+        if let Some(running) = &self.containers[index].running
+            && running.mount_namespace.is_some()
+            && let Err(error) = shared_pids::kill_rest(running.cgroup.as_deref(), running.mount_namespace)
+        {
+            eprintln!("processes of an ended container may still run: {error}");
+        }
+        // Every process of it is gone by now, so its output is complete in the pipes.
+        let count = self.containers[index]
+            .running
+            .as_ref()
+            .map_or(0, |running| running.outputs.len());
+        for output in 0..count {
+            while self.read_some(index, output) {}
+        }
+        let container = &mut self.containers[index];
+        let Some(mut running) = container.running.take() else {
+            return;
+        };
+        let time = timestamp(SystemTime::now());
+        let mut lines = Vec::new();
+        running
+            .outputs
+            .iter_mut()
+            .for_each(|output| output.cutter.finish(&time, &mut lines));
+        running.append(&lines);
+        let oom_kills = running.cgroup.as_deref().map_or(0, cgroup::oom_kills);
+        container.status.state = ContainerState::Exited(Exit {
+            exit_code,
+            signal,
+            started_at: running.started_at,
+            finished_at: SystemTime::now(),
+            oom_killed: oom_kills > 0,
+            lost: false,
+        });
+        if let Some(dir) = &running.cgroup {
+            // Commands of it may still be waited for; the agent removes what stays.
+            let _ = fs::remove_dir(dir);
+        }
+        let (name, attempt) = (container.status.name.clone(), container.status.attempt);
+        drop(running);
+        self.changed();
+        self.answer(
+            |mode| {
+                *mode
+                    == Mode::Stopping {
+                        name: name.clone(),
+                        attempt,
+                    }
+            },
+            &Reply::Done,
+        );
+    }
+}
