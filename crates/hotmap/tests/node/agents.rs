@@ -204,7 +204,7 @@ fn several_nodes_are_cut_off_and_come_back_and_none_acts_twice() {
         let script = format!("echo here is {node}; trap exit TERM; sleep infinity & wait");
         kubectl.apply(&on(node, &format!("talks-{node}"), shell(&script, mount())).to_string());
         // It ends once it sees the change.
-        let script = r#"until [ "$(cat /c/k)" = two ]; do inotifywait -qq -t 1 -e moved_to /c; done"#;
+        let script = r#"until [ "$(cat /c/k)" = two ]; do inotifywait -qq -t 1 -e moved_to /c || :; done"#;
         kubectl.apply(&on(node, &format!("waits-{node}"), shell(script, mount())).to_string());
     }
     kubectl.ok("wait pod --all --for=condition=Ready --timeout=120s");

@@ -100,7 +100,7 @@ fn write(node: &Node, text: &str) -> bool {
 fn write_until_killed(node: &Node, round: u32) -> u32 {
     // In the middle of the load: some changes have arrived in the pod, others are on their way.
     let arrived =
-        format!("until grep -q '^{round}-[2-9]' /c/n; do inotifywait -qq -t 1 -e moved_to /c; done");
+        format!("until grep -q '^{round}-[2-9]' /c/n; do inotifywait -qq -t 1 -e moved_to /c || :; done");
     let mut arrival = node.command(&["exec", "counter", "--", "sh", "-c", &arrived]);
     let server = node.server.pid();
     let killer = thread::spawn(move || {

@@ -114,6 +114,6 @@ fn a_full_node_keeps_the_last_good_content_and_heals_by_itself() {
     node.call(&["patch", "configmap", "later", "-p", r#"{"data": {"a": "2"}}"#])
         .ok();
     let script =
-        r#"until [ "$(cat "$0/v/a" 2> /dev/null)" = 2 ]; do inotifywait -qq -t 1 -e create "$0"; done"#;
+        r#"until [ "$(cat "$0/v/a" 2> /dev/null)" = 2 ]; do inotifywait -qq -t 1 -e create "$0" || :; done"#;
     finish(Command::new("sh").args(["-c", script]).arg(&directory), None).ok();
 }

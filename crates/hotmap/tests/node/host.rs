@@ -151,7 +151,7 @@ impl Node {
         // The limit of one second is for a change between the look and the watch.
         let directory = Path::new(file).parent().expect("an absolute path").display();
         let script = format!(
-            r#"until [ "$(cat {file})" = "{says}" ]; do inotifywait -qq -t 1 -e moved_to -e delete {directory}; done"#
+            r#"until [ "$(cat {file})" = "{says}" ]; do inotifywait -qq -t 1 -e moved_to -e delete {directory} || :; done"#
         );
         self.exec(pod, &script).ok();
     }

@@ -47,7 +47,7 @@ fn a_node_comes_with_a_token_and_stays_without_it() {
     agent.start(&[&join[..], &[text("authorityHash")]].concat());
     kubectl.ok(&format!("wait node/{NODE} --for=condition=Ready --timeout=120s"));
     kubectl.apply(&config_map("c", json!({"k": "one"})).to_string());
-    let script = r#"until [ "$(cat /c/k)" = two ]; do inotifywait -qq -t 1 -e moved_to /c; done"#;
+    let script = r#"until [ "$(cat /c/k)" = two ]; do inotifywait -qq -t 1 -e moved_to /c || :; done"#;
     let mount = json!({"volumeMounts": [{"name": "c", "mountPath": "/c"}]});
     kubectl.apply(
         &pod(

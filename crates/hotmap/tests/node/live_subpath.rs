@@ -37,7 +37,7 @@ fn until(node: &Node, pod: &str, file: &str, says: &str) {
     // The limit of one second is for a change between the look and the watch.
     let directory = file.rsplit_once('/').expect("an absolute path").0;
     let script = format!(
-        r#"until grep -qx '{says}' {file}; do inotifywait -qq -t 1 -e close_write -e attrib {directory}; done"#
+        r#"until grep -qx '{says}' {file}; do inotifywait -qq -t 1 -e close_write -e attrib {directory} || :; done"#
     );
     node.exec(pod, &script).ok();
 }

@@ -40,7 +40,7 @@ pub(crate) fn template(version: &str) -> Value {
             "command": ["sh", "-c", format!("printf '{}' > /tmp/nginx.conf; exec nginx -c /tmp/nginx.conf -g 'daemon off;'", conf.replace('\n', "\\n"))],
             "readinessProbe": {"httpGet": {"path": "/", "port": 80}, "periodSeconds": 1},
             "lifecycle": {"preStop": {"exec": {"command":
-                ["sh", "-c", "until test -e /tmp/left; do inotifywait -qq -t 1 -e create /tmp; done"]}}}}]})
+                ["sh", "-c", "until test -e /tmp/left; do inotifywait -qq -t 1 -e create /tmp || :; done"]}}}}]})
 }
 
 /// What a client has seen.
