@@ -19,6 +19,10 @@ const INIT_CONTAINERS: &str = "spec.initContainers";
 const MESSAGE_POLICIES: &[&str] = &["File", "FallbackToLogsOnError"];
 const PULL_POLICIES: &[&str] = &["Always", "IfNotPresent", "Never"];
 const RESTART_POLICIES: &[&str] = &["Always", "Never", "OnFailure"];
+const RESTART_ACTIONS: &[&str] = &["Restart", "RestartAllContainers"];
+const EXIT_CODE_OPERATORS: &[&str] = &["In", "NotIn"];
+const RESTART_RULES_MAX: usize = 20;
+const EXIT_CODES_MAX: usize = 255;
 const ONLY_SIDECARS: &str = "may not be set for init containers without restartPolicy=Always";
 
 /// What containers are checked against.
@@ -199,15 +203,56 @@ fn host_port_conflicts(errors: &mut Errors, path: &str, containers: &[Value]) {
 }
 
 fn restart_policy(errors: &mut Errors, path: &str, container: &Value) {
-    let path = child(path, "restartPolicy");
+    let rules = container.list("restartPolicyRules");
+    let policy_path = child(path, "restartPolicy");
     match container.member("restartPolicy").and_then(Value::as_str) {
-        None if container.has("restartPolicyRules") => {
+        None if !rules.is_empty() => {
             let rule = "must specify restartPolicy when restart rules are used";
-            errors.push(FieldError::required(path, rule));
+            errors.push(FieldError::required(policy_path, rule));
         }
         None => {}
         Some(policy) if RESTART_POLICIES.contains(&policy) => {}
-        Some(policy) => errors.push(FieldError::not_supported(path, policy, RESTART_POLICIES)),
+        Some(policy) => errors.push(FieldError::not_supported(policy_path, policy, RESTART_POLICIES)),
+    }
+    let path = child(path, "restartPolicyRules");
+    if rules.len() > RESTART_RULES_MAX {
+        errors.push(FieldError::too_many(
+            path.as_str(),
+            rules.len(),
+            RESTART_RULES_MAX,
+        ));
+    }
+    for (at, rule) in rules.iter().enumerate() {
+        let path = index(&path, at);
+        let action = rule.text("action");
+        if !RESTART_ACTIONS.contains(&action) {
+            errors.push(FieldError::not_supported(
+                child(&path, "action"),
+                action,
+                RESTART_ACTIONS,
+            ));
+        }
+        let path = child(&path, "exitCodes");
+        let Some(codes) = rule.member("exitCodes") else {
+            errors.push(FieldError::required(path, "must be specified"));
+            continue;
+        };
+        let operator = codes.text("operator");
+        if !EXIT_CODE_OPERATORS.contains(&operator) {
+            errors.push(FieldError::not_supported(
+                child(&path, "operator"),
+                operator,
+                EXIT_CODE_OPERATORS,
+            ));
+        }
+        let values = codes.list("values").len();
+        if values > EXIT_CODES_MAX {
+            errors.push(FieldError::too_many(
+                child(&path, "values"),
+                values,
+                EXIT_CODES_MAX,
+            ));
+        }
     }
 }
 
@@ -306,6 +351,33 @@ mod tests {
             &[
                 "spec.containers[0].restartPolicy: Unsupported value: \"Maybe\": supported values: \"Always\", \"Never\", \"OnFailure\"",
             ],
+        );
+    }
+
+    #[test]
+    fn restart_rules_go_with_a_policy_and_name_exit_codes() {
+        let rules = |rules: Value| container(json!({"restartPolicy": "Never", "restartPolicyRules": rules}));
+        let good = json!({"action": "Restart", "exitCodes": {"operator": "In", "values": [42]}});
+        check(json!({"containers": [rules(json!([good]))]}), &[]);
+        check(
+            json!({"containers": [container(json!({"restartPolicyRules": [good]}))]}),
+            &[
+                "spec.containers[0].restartPolicy: Required value: must specify restartPolicy when restart rules are used",
+            ],
+        );
+        check(
+            json!({"containers": [rules(json!([{"action": "Stop"}, {"action": "Restart",
+                "exitCodes": {"operator": "Like", "values": vec![1; 256]}}]))]}),
+            &[
+                "spec.containers[0].restartPolicyRules[0].action: Unsupported value: \"Stop\": supported values: \"Restart\", \"RestartAllContainers\"",
+                "spec.containers[0].restartPolicyRules[0].exitCodes: Required value: must be specified",
+                "spec.containers[0].restartPolicyRules[1].exitCodes.operator: Unsupported value: \"Like\": supported values: \"In\", \"NotIn\"",
+                "spec.containers[0].restartPolicyRules[1].exitCodes.values: Too many: 256: must have at most 255 items",
+            ],
+        );
+        check(
+            json!({"containers": [rules(json!(vec![good; 21]))]}),
+            &["spec.containers[0].restartPolicyRules: Too many: 21: must have at most 20 items"],
         );
     }
 }
