@@ -51,6 +51,8 @@ mod delete;
 mod discover;
 #[path = "api/edit.rs"]
 mod edit;
+#[path = "api/examples.rs"]
+mod examples;
 #[path = "api/garbage.rs"]
 mod garbage;
 #[path = "api/history.rs"]
