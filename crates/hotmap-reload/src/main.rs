@@ -1,9 +1,10 @@
 //! The slim sister of `hotmap`, for images of sidecars: the commands on the side of the process, and nothing else.
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::Parser;
-use hotmap_reload::cli::ProcessCommand;
+use hotmap_reload::cli::{ProcessCommand, translate};
 use tracing_subscriber::EnvFilter;
 
 /// The call was wrong.
@@ -11,6 +12,7 @@ const EXIT_CALL: u8 = 2;
 
 /// Brings changed configuration to the process that uses it.
 ///
+/// Called without a command and with the flags of configmap-reload or of prometheus-config-reloader, it does what they do.
 /// Exit codes: 0 done, 1 it failed, 2 the call was wrong.
 #[derive(Debug, Parser)]
 #[command(
@@ -35,7 +37,15 @@ struct Cli {
 
 fn main() -> ExitCode {
     hotmap_reload::resolve_names_by_files_and_dns();
-    let cli = Cli::parse();
+    let arguments: Vec<OsString> = std::env::args_os().collect();
+    let (cli, notes) = match translate(&arguments) {
+        Ok(Some(translation)) => (Cli::parse_from(translation.arguments), translation.notes),
+        Ok(None) => (Cli::parse(), Vec::new()),
+        Err(error) => {
+            eprintln!("hotmap-reload: {error}");
+            return ExitCode::from(EXIT_CALL);
+        }
+    };
     let Ok(filter) = EnvFilter::try_new(&cli.log) else {
         eprintln!(
             "hotmap-reload: --log {:?} is not a filter such as `info` or `hotmap_reload=debug`",
@@ -47,5 +57,8 @@ fn main() -> ExitCode {
         .with_env_filter(filter)
         .with_writer(std::io::stderr)
         .init();
+    for note in notes {
+        tracing::warn!("{note}");
+    }
     cli.command.main()
 }

@@ -1,8 +1,9 @@
 //! Prometheus, as examples/reload-prometheus says.
 
+use std::fs;
 use std::process::Command;
 
-use crate::program::{Program, Volume, example, free_port, get, tool, wait_until};
+use crate::program::{Program, Volume, example, free_port, get, hotmap_reload, tool, wait_until};
 
 /// Prometheus over a volume with its configuration and its rules.
 struct Prometheus {
@@ -116,4 +117,88 @@ fn promtool_holds_a_broken_rule_file_back() {
     reload.says(&["change loaded"]);
     prometheus.has_rules("second");
     drop(prometheus.directory);
+}
+
+#[test]
+fn the_flags_of_prometheus_config_reloader_do_what_they_did() {
+    let Some(prometheus) = Prometheus::start() else {
+        return;
+    };
+    let out = prometheus.directory.path().join("out.yml");
+    let template = prometheus.directory.path().join("template.yml");
+    fs::write(
+        &template,
+        "global:\n  external_labels:\n    replica: $(STATEFULSET_ORDINAL_NUMBER)\n",
+    )
+    .unwrap();
+    let metrics = free_port();
+    let flags = [
+        format!("--config-file={}", template.display()),
+        format!("--config-envsubst-file={}", out.display()),
+        format!("--watched-dir={}", prometheus.volume.name()),
+        format!("--reload-url=http://127.0.0.1:{}/-/reload", prometheus.port),
+        format!("--listen-address=127.0.0.1:{metrics}"),
+        "--delay-interval=0".to_owned(),
+        "--log-format=json".to_owned(),
+    ];
+    let mut command = hotmap_reload(&flags.each_ref().map(String::as_str));
+    let mut reload = Program::start(command.env("POD_NAME", "prometheus-7"));
+    reload.says(&["--log-format is not followed"]);
+    // What is found at the start is told as well.
+    reload.says(&["change loaded"]);
+    assert!(fs::read_to_string(&out).unwrap().ends_with("replica: 7\n"));
+    fs::write(&template, "global:\n  scrape_interval: 1m\n").unwrap();
+    reload.says(&["change loaded"]);
+    assert!(fs::read_to_string(&out).unwrap().ends_with("1m\n"));
+    let page = get(metrics, "/metrics");
+    for line in [
+        "reloader_last_reload_successful 1",
+        "reloader_reloads_total 2",
+        "hotmap_reload_changes_total",
+    ] {
+        assert!(page.contains(line), "{line} is not in {page}");
+    }
+}
+
+#[test]
+fn the_flags_of_configmap_reload_do_what_they_did() {
+    let Some(mut prometheus) = Prometheus::start() else {
+        return;
+    };
+    let url = format!("http://127.0.0.1:{}/-/reload", prometheus.port);
+    let address = format!("127.0.0.1:{}", free_port());
+    let volume = prometheus.volume.name().to_owned();
+    let flags = [
+        "-volume-dir",
+        &volume,
+        "-webhook-url",
+        &url,
+        "-web.listen-address",
+        &address,
+        "-webhook-retries",
+        "1",
+    ];
+    let mut reload = Program::hotmap_reload(&flags);
+    reload.says(&["content found"]);
+    prometheus.swap("second");
+    reload.says(&["change loaded"]);
+    prometheus.has_rules("second");
+    prometheus.break_rules();
+    reload.says(&["change not loaded", "500"]);
+    let port = address.rsplit(':').next().unwrap().parse().unwrap();
+    let page = get(port, "/metrics");
+    for line in [
+        format!("configmap_reload_last_reload_error{{webhook=\"{url}\"}} 1"),
+        format!("configmap_reload_requests_total{{webhook=\"{url}\",status_code=\"200\"}} 1"),
+        format!("configmap_reload_requests_total{{webhook=\"{url}\",status_code=\"500\"}} 1"),
+        format!("configmap_reload_success_reloads_total{{webhook=\"{url}\"}} 1"),
+    ] {
+        assert!(page.contains(&line), "{line} is not in {page}");
+    }
+    let (status, said) = Program::hotmap_reload(&["-volume-dir-archive", "/a"]).ends();
+    assert_eq!(status.code(), Some(2));
+    assert!(
+        said.contains("--volume-dir-archive is not supported: archives are not unpacked"),
+        "{said}"
+    );
 }

@@ -1,5 +1,6 @@
 //! The commands of this crate: what can be typed, for `hotmap` and for its slim sister `hotmap-reload`.
 
+mod dialect;
 pub(crate) mod duration;
 mod reload;
 mod run;
@@ -11,6 +12,7 @@ use std::process::ExitCode;
 
 use clap::Subcommand;
 
+pub use dialect::{DialectError, Translation, translate};
 pub use reload::ReloadArgs;
 pub use run::RunArgs;
 pub use sync::SyncArgs;

@@ -88,6 +88,9 @@ pub struct ReloaderArgs {
         default_value = "error"
     )]
     pub(crate) render_undefined: Undefined,
+    /// Let STATEFULSET_ORDINAL_NUMBER stand for the digits at the end of this variable, as prometheus-config-reloader.
+    #[arg(long, env = "HOTMAP_RENDER_ORDINAL_FROM", value_name = "NAME", hide = true)]
+    pub(crate) render_ordinal_from: Option<String>,
     /// A command that says by its exit code whether the new content is good, such as `nginx -t`. If not, the change is
     /// held back: nobody is told, and the next change is tried. Split into words as --exec.
     #[arg(long, env = "HOTMAP_CHECK", value_name = "CMD", value_parser = command_line)]
@@ -137,6 +140,10 @@ impl ReloaderArgs {
     /// # Errors
     /// A sentence: flags that contradict each other, or name what cannot be used.
     pub(crate) fn config(&self, paths: Vec<PathBuf>, variables: Variables) -> Result<ReloaderConfig, String> {
+        let variables = match &self.render_ordinal_from {
+            Some(name) => with_ordinal(&variables, name),
+            None => variables,
+        };
         let renders = self.render.iter().map(|paths| {
             let render = Render::new(
                 paths.clone(),
@@ -181,10 +188,41 @@ pub(crate) fn environment() -> Variables {
     Arc::new(variables.collect::<BTreeMap<_, _>>())
 }
 
+/// The digits at the end of a variable, `web-12`, as a variable of their own. Empty if there are none.
+fn with_ordinal(variables: &Variables, name: &str) -> Variables {
+    let pod = variables.get(name).map(String::as_str).unwrap_or_default();
+    let ordinal = &pod[pod.trim_end_matches(|digit: char| digit.is_ascii_digit()).len()..];
+    let mut variables = BTreeMap::clone(variables);
+    variables.insert("STATEFULSET_ORDINAL_NUMBER".to_owned(), ordinal.to_owned());
+    Arc::new(variables)
+}
+
 /// A duration that is not zero.
 fn positive(raw: &str) -> Result<Duration, String> {
     match duration(raw)? {
         Duration::ZERO => Err("it has to be more than 0".to_owned()),
         time => Ok(time),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_ordinal_of_a_pod_is_a_variable() {
+        for (pod, ordinal) in [
+            (Some("web-12"), "12"),
+            (Some("web"), ""),
+            (None, ""),
+            (Some("9"), "9"),
+        ] {
+            let variables = pod
+                .map(|pod| ("POD_NAME".to_owned(), pod.to_owned()))
+                .into_iter()
+                .collect();
+            let variables = with_ordinal(&Arc::new(variables), "POD_NAME");
+            assert_eq!(variables["STATEFULSET_ORDINAL_NUMBER"], ordinal, "{pod:?}");
+        }
     }
 }

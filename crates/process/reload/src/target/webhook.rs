@@ -5,6 +5,8 @@ mod body;
 mod credentials;
 mod statuses;
 
+use std::sync::atomic::{AtomicU16, Ordering};
+
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use hotmap_projection::Change;
@@ -34,6 +36,8 @@ pub(crate) struct Webhook {
     body: Option<BodyTemplate>,
     statuses: Statuses,
     credentials: Option<Credentials>,
+    /// Of the last answer, for metrics; 0 if there was none.
+    last_status: AtomicU16,
 }
 
 /// Why flags of webhooks cannot work.
@@ -56,10 +60,16 @@ impl Target for Webhook {
         &self.name
     }
 
+    fn last_status(&self) -> Option<u16> {
+        Some(self.last_status.load(Ordering::Relaxed)).filter(|status| *status != 0)
+    }
+
     fn fire<'a>(&'a self, changes: &'a [Change]) -> BoxFuture<'a, Result<Fired, TargetError>> {
         Box::pin(async move {
+            self.last_status.store(0, Ordering::Relaxed);
             let request = self.request(changes)?;
             let answer = self.client.send(request).await?;
+            self.last_status.store(answer.status.as_u16(), Ordering::Relaxed);
             if self.statuses.contain(answer.status) {
                 return Ok(Fired::Confirmed);
             }

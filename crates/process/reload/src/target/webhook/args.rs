@@ -1,6 +1,7 @@
 //! Flags of webhooks.
 
 use std::path::PathBuf;
+use std::sync::atomic::AtomicU16;
 use std::time::Duration;
 
 use clap::Args;
@@ -134,6 +135,7 @@ impl WebhookArgs {
                 body: self.webhook_body.clone(),
                 statuses: self.webhook_status.clone(),
                 credentials: credentials.clone(),
+                last_status: AtomicU16::new(0),
             });
         }
         Ok(targets)
