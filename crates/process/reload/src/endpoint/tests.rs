@@ -476,6 +476,20 @@ async fn what_a_program_says_is_what_is_loaded() {
 }
 
 #[tokio::test]
+async fn a_program_may_be_faster_than_the_watcher() {
+    let bench = Bench::new(&["app"]);
+    bench.load("app", &[("app.yaml", b"1")]);
+    let unseen = bench.write("app", &[("app.yaml", b"2")]);
+    let word = json!({"revision": unseen.as_str(), "ok": true}).to_string();
+    assert_eq!(bench.post(&word).await.status, 200);
+    let document = bench.get(Door::Unix, "/v1/config?values=false", &[]).await.json();
+    assert_eq!(document["volumes"][0]["loaded"], json!(unseen.as_str()));
+    bench.loaded("app", &unseen, Vec::new());
+    let document = bench.get(Door::Unix, "/v1/config?values=false", &[]).await.json();
+    assert_eq!(document["phase"], json!("loaded"));
+}
+
+#[tokio::test]
 async fn acknowledgements_that_are_not_understood_are_refused_by_name() {
     let bench = Bench::new(&["app", "site"]);
     let revision = bench.load("app", &[("app.yaml", b"1")]);

@@ -1,0 +1,90 @@
+//! `--serve`: the local endpoint as programs see it, and the clients in examples/endpoint-clients.
+
+#[path = "endpoint/clients.rs"]
+mod clients;
+#[path = "endpoint/served.rs"]
+mod served;
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+
+use served::{Served, Volume};
+
+#[test]
+fn a_program_asks_follows_and_says_what_it_has_loaded() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut volume = Volume::new(directory.path().join("app"), &[("app.yaml", "level: info\n")]);
+    let volume_dir = volume.path.to_str().unwrap().to_owned();
+    let refuses_bad = format!("! grep -q bad {volume_dir}/app.yaml");
+    let socket = directory.path().join("hotmap.sock");
+    let flags = [
+        "--volume-dir",
+        &volume_dir,
+        "--check",
+        &format!("sh -c '{refuses_bad}'"),
+    ];
+    let served = Served::start(&socket, &flags);
+    assert_eq!(fs::metadata(&socket).unwrap().permissions().mode() & 0o777, 0o600);
+
+    // What is there, and the first word on it.
+    let mut events = served.stream("/v1/events");
+    let first = events.says("data:");
+    assert!(first.contains(&volume.revision()), "{first}");
+    let (status, body) = served.get("/v1/config/app.yaml");
+    assert_eq!((status, body.as_str()), (200, "level: info\n"));
+    served.acknowledge(&volume.revision());
+    served.wait_for(
+        "/v1/config",
+        &[
+            "\"phase\":\"loaded\"",
+            &format!("\"loaded\":\"{}\"", volume.revision()),
+        ],
+    );
+    assert_eq!(served.get("/healthz"), (200, "ok\n".to_owned()));
+
+    // A change that does not pass the check is no event, and not healthy.
+    volume.swap(&[("app.yaml", "level: bad\n")]);
+    let (_, told) = served.wait_for_status("/healthz", 503);
+    assert!(told.starts_with("the last change was held back: check"), "{told}");
+    let (_, config) = served.get("/v1/config?values=false");
+    assert!(config.contains("\"phase\":\"held-back\""), "{config}");
+
+    volume.swap(&[("app.yaml", "level: debug\n"), ("more", "1")]);
+    let change = events.says("data:");
+    assert!(
+        change.contains(&volume.revision()),
+        "the bad one in between is not told: {change}"
+    );
+    assert!(
+        change.contains("\"added\":[\"more\"]") && change.contains("\"modified\":[\"app.yaml\"]"),
+        "{change}"
+    );
+    let (status, refused) = served.post("/v1/ack", "{\"revision\": \"..2020\", \"ok\": true}");
+    assert!(status == 409 && refused.contains("..2020"), "{status} {refused}");
+    served.acknowledge(&volume.revision());
+    let (_, metrics) = served.get("/metrics");
+    let loaded = format!(
+        "hotmap_loaded_info{{volume=\"{volume_dir}\",revision=\"{}\"}} 1",
+        volume.revision()
+    );
+    assert!(metrics.contains(&loaded), "{metrics}");
+
+    // A second one does not take the socket away, and an end leaves none.
+    let refused = served.second(&flags);
+    assert!(refused.contains("somebody listens on"), "{refused}");
+    assert_eq!(served.get("/healthz").0, 200);
+    served.terminate();
+    assert!(!socket.exists());
+}
+
+#[test]
+fn a_socket_that_a_killed_process_left_is_replaced() {
+    let directory = tempfile::tempdir().unwrap();
+    let volume = Volume::new(directory.path().join("app"), &[("app.yaml", "1")]);
+    let socket = directory.path().join("hotmap.sock");
+    let flags = ["--volume-dir", volume.path.to_str().unwrap()];
+    Served::start(&socket, &flags).kill();
+    assert!(socket.exists(), "nobody was left to remove it");
+    let served = Served::start(&socket, &flags);
+    assert_eq!(served.get("/v1/config/app.yaml"), (200, "1".to_owned()));
+}
