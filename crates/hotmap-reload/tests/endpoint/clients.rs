@@ -73,10 +73,10 @@ fn clients_in_four_languages_follow_a_key_and_acknowledge_it() {
 }
 
 fn follows(client: &Client) {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = tempfile::tempdir().expect("a directory can be made");
     let mut volume = Volume::new(directory.path().join("app"), &[("app.yaml", "level: info\n")]);
     let socket = directory.path().join("hotmap.sock");
-    let volume_dir = volume.path.to_str().unwrap().to_owned();
+    let volume_dir = volume.path.to_str().expect("it is UTF-8").to_owned();
     let served = Served::start(
         &socket,
         &["--volume-dir", &volume_dir, "--serve-public", &volume_dir],
