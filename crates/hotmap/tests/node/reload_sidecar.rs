@@ -4,7 +4,12 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use crate::{article_001::example, has, host::Node};
+use crate::{
+    article_001::example,
+    has,
+    host::Node,
+    status::{rows, until_of},
+};
 
 /// The manifest with the program of this build: its directory is mounted, for it is installed nowhere.
 fn manifest() -> String {
@@ -39,6 +44,13 @@ fn an_edit_is_served_because_the_sidecar_signals_nginx() {
         node.edit("configmap web-conf", &script).ok();
         let until = format!(r#"until [ "$({served})" = "{text}" ]; do sleep 0.1; done"#);
         node.exec("web", &until).ok();
+        // The sidecar has said on the pod's socket that nginx has taken it.
+        let has_loaded = |answer: &Value| {
+            answer["loadedReporting"] == 1
+                && answer["loadedCurrent"] == 1
+                && rows(answer) == ["web volume/conf current"]
+        };
+        until_of(&node, "cm/web-conf", has_loaded);
     }
     // The same processes all along.
     let restarts =

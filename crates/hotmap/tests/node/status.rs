@@ -19,15 +19,20 @@ fn status(node: &Node, arguments: &[&str]) -> Finished {
     finish(&mut command, None)
 }
 
-/// Waits until `hotmap status configmap/app` answers like this; it is asked again with each report of the node.
 #[track_caller]
 fn until(node: &Node, is_wanted: impl Fn(&Value) -> bool) -> Value {
+    until_of(node, "cm/app", is_wanted)
+}
+
+/// Waits until `hotmap status` answers like this about an object; it is asked again with each report of the node.
+#[track_caller]
+pub(crate) fn until_of(node: &Node, object: &str, is_wanted: impl Fn(&Value) -> bool) -> Value {
     let shape = r#"jsonpath={.metadata.resourceVersion} reported{"\n"}"#;
     let arguments = ["get", "deliveryreports", "--watch", "-o", shape];
     let mut reports = Running::start(&mut node.command(&arguments));
     loop {
         reports.line_with("reported");
-        let answer = status(node, &["cm/app", "-o", "json"]).ok();
+        let answer = status(node, &[object, "-o", "json"]).ok();
         let answer = serde_json::from_str(&answer).expect("JSON");
         if is_wanted(&answer) {
             return answer;
@@ -42,7 +47,7 @@ fn until_rows(node: &Node, wanted: &[&str]) -> Value {
 }
 
 /// `POD VIA STATE: REASON` of each row.
-fn rows(answer: &Value) -> Vec<String> {
+pub(crate) fn rows(answer: &Value) -> Vec<String> {
     let text = |row: &Value, field: &str| row[field].as_str().unwrap_or_default().to_owned();
     let rows = answer["rows"].as_array().expect("rows");
     rows.iter()
