@@ -1,0 +1,330 @@
+//! The live value, and the threads that keep it so.
+
+use std::fmt;
+use std::ops::Deref;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::Instant;
+
+use arc_swap::ArcSwap;
+use event_listener::Event;
+use hotmap_projection::{Deafness, Handle, Health, Revision, Stopper, WatchConfig, Watcher};
+use serde::de::DeserializeOwned;
+
+use crate::builder::{Builder, Missing, StartError};
+use crate::changes::{Changes, Subscription};
+use crate::error::LoadError;
+use crate::loader::Loader;
+use crate::report::Reporter;
+
+/// A configuration that follows its files. Cloning is cheap, and all clones are one; when the last is dropped nothing is
+/// followed any more.
+pub struct Live<T> {
+    shared: Arc<Shared<T>>,
+    /// Ends the threads when the last clone goes.
+    watching: Arc<Watching>,
+}
+
+/// The configuration of one moment. It holds the value, not a lock: keep it as long as a request takes, not for ever.
+pub struct Guard<T>(arc_swap::Guard<Arc<T>>);
+
+/// What became of a change in the files.
+#[derive(Debug)]
+pub enum Reload<'a, T> {
+    /// It is live.
+    Loaded(&'a Arc<T>),
+    /// It is not; what was live before still is.
+    Refused(&'a LoadError),
+}
+
+pub(crate) type OnReload<T> = Box<dyn FnMut(Reload<'_, T>) + Send>;
+
+pub(crate) struct Shared<T> {
+    pub(crate) value: ArcSwap<T>,
+    /// How often the value was replaced.
+    pub(crate) version: AtomicU64,
+    pub(crate) is_closed: AtomicU64,
+    pub(crate) event: Event,
+    error: Mutex<Option<Arc<LoadError>>>,
+}
+
+struct Watching {
+    stoppers: Vec<Stopper>,
+    handles: Vec<Handle>,
+    reporter: Option<Arc<Reporter>>,
+    close: Box<dyn Fn() + Send + Sync>,
+}
+
+impl<T: DeserializeOwned + Send + Sync + 'static> Live<T> {
+    /// Begins to say what the configuration is made of.
+    pub fn builder() -> Builder<T> {
+        Builder::new()
+    }
+
+    pub(crate) fn start(
+        loader: Loader<T>,
+        watch: WatchConfig,
+        deadline: Instant,
+        on_reload: Option<OnReload<T>>,
+        agent_socket: Option<PathBuf>,
+    ) -> Result<Self, StartError> {
+        let mut watchers = Vec::new();
+        for (path, missing) in loader.paths() {
+            watchers.push((Watcher::new(path, watch)?, missing));
+        }
+        let (value, revisions) = first(&loader, &watchers, watch, deadline)?;
+        let shared = Arc::new(Shared {
+            value: ArcSwap::from_pointee(value),
+            version: AtomicU64::new(0),
+            is_closed: AtomicU64::new(0),
+            event: Event::new(),
+            error: Mutex::new(None),
+        });
+        let reporter = agent_socket.and_then(Reporter::start);
+        let closing = shared.clone();
+        let watching = Watching {
+            stoppers: watchers.iter().map(|(watcher, _)| watcher.stopper()).collect(),
+            handles: watchers.iter().map(|(watcher, _)| watcher.handle()).collect(),
+            reporter: reporter.clone(),
+            close: Box::new(move || closing.close()),
+        };
+        let live = Self {
+            shared: shared.clone(),
+            watching: Arc::new(watching),
+        };
+        let reloader = Arc::new(Mutex::new(Reloader {
+            loader,
+            shared,
+            revisions,
+            on_reload,
+            reporter,
+        }));
+        lock(&reloader).report(None);
+        for (place, (watcher, missing)) in watchers.into_iter().enumerate() {
+            let path = watcher.path().to_owned();
+            let reloader = reloader.clone();
+            thread::Builder::new()
+                .name("hotmap-live".to_owned())
+                .spawn(move || follow(watcher, place, missing, &reloader))
+                .map_err(|source| StartError::Thread { path, source })?;
+        }
+        Ok(live)
+    }
+}
+
+/// The first value; waits for paths that may be waited for.
+fn first<T: DeserializeOwned>(
+    loader: &Loader<T>,
+    watchers: &[(Watcher, Missing)],
+    watch: WatchConfig,
+    deadline: Instant,
+) -> Result<(T, Vec<Option<Revision>>), StartError> {
+    loop {
+        let loaded = loader.load();
+        let path = match loaded.value {
+            Ok(value) => return Ok((value, loaded.revisions)),
+            Err(LoadError::Missing { path }) => path,
+            Err(error) => return Err(StartError::Load(error)),
+        };
+        let is_waited_for = |(watcher, missing): &&(Watcher, Missing)| {
+            watcher.path() == path && matches!(missing, Missing::Wait(_))
+        };
+        if !watchers.iter().any(|watcher| is_waited_for(&watcher)) || !wait_for(&path, watch, deadline)? {
+            return Err(StartError::Load(LoadError::Missing { path }));
+        }
+    }
+}
+
+/// False if it did not appear in time.
+fn wait_for(path: &std::path::Path, watch: WatchConfig, deadline: Instant) -> Result<bool, StartError> {
+    let mut watcher = Watcher::new(path, watch)?;
+    let stopper = watcher.stopper();
+    let (appeared, appears) = std::sync::mpsc::channel();
+    let failed = |source| StartError::Thread {
+        path: path.to_owned(),
+        source,
+    };
+    thread::Builder::new()
+        .name("hotmap-live".to_owned())
+        .spawn(move || appeared.send(watcher.next().is_ok()))
+        .map_err(failed)?;
+    let patience = deadline.saturating_duration_since(Instant::now());
+    let has_appeared = appears.recv_timeout(patience).unwrap_or(false);
+    stopper.stop();
+    Ok(has_appeared)
+}
+
+impl<T> Live<T> {
+    /// The configuration of now. Wait-free: it takes some nanoseconds, whoever writes.
+    pub fn load(&self) -> Guard<T> {
+        Guard(self.shared.value.load())
+    }
+
+    /// The configuration of now, to be kept.
+    pub fn load_full(&self) -> Arc<T> {
+        self.shared.value.load_full()
+    }
+
+    /// How often it was replaced since the start.
+    pub fn version(&self) -> u64 {
+        self.shared.version.load(Ordering::Acquire)
+    }
+
+    /// Why the last change is not live; `None` if it is.
+    pub fn error(&self) -> Option<Arc<LoadError>> {
+        lock(&self.shared.error).clone()
+    }
+
+    /// How well each file and directory is heard, in the order of the layers.
+    pub fn health(&self) -> Vec<Health> {
+        self.watching.handles.iter().map(Handle::health).collect()
+    }
+
+    /// Changes from now on.
+    pub fn changes(&self) -> Changes<T> {
+        Changes::new(self.shared.clone())
+    }
+
+    /// Changes of one field from now on: of whatever `field` gives of the configuration.
+    pub fn subscribe<U: PartialEq + ?Sized>(&self, field: fn(&T) -> &U) -> Subscription<T, U> {
+        Subscription::new(self.changes(), field)
+    }
+
+    /// Waits for the next change after this call. In a loop use [`changes`](Self::changes), which misses none in between.
+    pub async fn changed(&self) -> Arc<T> {
+        match self.changes().changed().await {
+            Ok(value) => value,
+            Err(_) => unreachable!("`self` keeps it open"),
+        }
+    }
+}
+
+/// Follows one path until its watcher is stopped.
+fn follow<T: DeserializeOwned + Send + Sync + 'static>(
+    mut watcher: Watcher,
+    place: usize,
+    missing: Missing,
+    reloader: &Arc<Mutex<Reloader<T>>>,
+) {
+    if missing == Missing::Ignore {
+        // What was there and is gone counts as empty: there is no change of content to hear of.
+        let reloader = reloader.clone();
+        watcher.on_health(move |health| {
+            let is_missing = |deafness: &Deafness| matches!(deafness, Deafness::Missing { .. });
+            let mut reloader = lock(&reloader);
+            if health.deafness.iter().any(is_missing) && reloader.revisions[place].is_some() {
+                reloader.reload();
+            }
+        });
+    }
+    while let Ok(change) = watcher.next() {
+        let mut reloader = lock(reloader);
+        // The state at the start was loaded before it was watched, and may be loaded already.
+        if reloader.revisions[place].as_ref() != Some(&change.revision) {
+            // What panics is the callback. It has said so on standard error, and the next change comes all the same.
+            let _ = catch_unwind(AssertUnwindSafe(|| reloader.reload()));
+        }
+    }
+}
+
+struct Reloader<T> {
+    loader: Loader<T>,
+    shared: Arc<Shared<T>>,
+    /// What was read last, of each path.
+    revisions: Vec<Option<Revision>>,
+    on_reload: Option<OnReload<T>>,
+    reporter: Option<Arc<Reporter>>,
+}
+
+impl<T: DeserializeOwned> Reloader<T> {
+    fn reload(&mut self) {
+        let loaded = self.loader.load();
+        for (known, read) in self.revisions.iter_mut().zip(loaded.revisions) {
+            *known = read;
+        }
+        let error = match loaded.value {
+            Ok(value) => {
+                let value = Arc::new(value);
+                self.shared.publish(value.clone());
+                if let Some(tell) = &mut self.on_reload {
+                    tell(Reload::Loaded(&value));
+                }
+                None
+            }
+            Err(error) => {
+                let error = Arc::new(error);
+                *lock(&self.shared.error) = Some(error.clone());
+                if let Some(tell) = &mut self.on_reload {
+                    tell(Reload::Refused(&error));
+                }
+                Some(error)
+            }
+        };
+        self.report(error.as_deref());
+    }
+
+    fn report(&self, error: Option<&LoadError>) {
+        if let Some(reporter) = &self.reporter {
+            let revisions = self.revisions.iter().flatten();
+            reporter.report(revisions, error.map(LoadError::without_values).as_deref());
+        }
+    }
+}
+
+impl<T> Shared<T> {
+    fn publish(&self, value: Arc<T>) {
+        self.value.store(value);
+        *lock(&self.error) = None;
+        self.version.fetch_add(1, Ordering::Release);
+        self.event.notify(usize::MAX);
+    }
+
+    fn close(&self) {
+        self.is_closed.store(1, Ordering::Release);
+        self.event.notify(usize::MAX);
+    }
+}
+
+impl Drop for Watching {
+    fn drop(&mut self) {
+        self.stoppers.iter().for_each(Stopper::stop);
+        if let Some(reporter) = &self.reporter {
+            reporter.stop();
+        }
+        (self.close)();
+    }
+}
+
+impl<T> Clone for Live<T> {
+    fn clone(&self) -> Self {
+        Self {
+            shared: self.shared.clone(),
+            watching: self.watching.clone(),
+        }
+    }
+}
+
+impl<T> fmt::Debug for Live<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Not the value: it may be secret.
+        f.debug_struct("Live")
+            .field("version", &self.version())
+            .finish_non_exhaustive()
+    }
+}
+
+impl<T> Deref for Guard<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.0
+    }
+}
+
+/// Nothing that panics runs while it is held, but a callback of the user's; what it guards is whole then, too.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
