@@ -17,6 +17,13 @@ mod worker;
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
+/// Puts a file into its place by one rename: nothing half written is ever there.
+fn put(path: &std::path::Path, text: &str) {
+    let new = path.with_file_name("..new");
+    fs::write(&new, text).unwrap();
+    fs::rename(new, path).unwrap();
+}
+
 async fn get(address: std::net::SocketAddr, path: &str) -> String {
     let mut connection = tokio::net::TcpStream::connect(address).await.unwrap();
     let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
@@ -38,7 +45,7 @@ async fn the_server_follows_its_directory() {
     let serving = tokio::spawn(server::serve(listener, live.clone()));
     assert_eq!(get(address, "/a").await, "200 hello, /a\n");
     let mut changes = live.changes();
-    fs::write(&file, "greeting: good evening\npath_bytes_max: 3\n").unwrap();
+    put(&file, "greeting: good evening\npath_bytes_max: 3\n");
     let changed = tokio::time::timeout(PATIENCE, changes.changed()).await;
     changed.expect("it is told").unwrap();
     assert_eq!(get(address, "/a").await, "200 good evening, /a\n");
@@ -60,7 +67,7 @@ fn the_worker_takes_a_new_pause_at_once() {
     let working =
         std::thread::spawn(move || worker::work(pause, |number, millis| did.send((number, millis)).unwrap()));
     assert_eq!(does.recv_timeout(PATIENCE).unwrap(), (1, 3_600_000));
-    fs::write(&file, "pause_millis: 7200000\n").unwrap();
+    put(&file, "pause_millis: 7200000\n");
     assert_eq!(does.recv_timeout(PATIENCE).unwrap(), (2, 7_200_000));
     drop(live);
     assert_eq!(working.join().unwrap(), Err(hotmap_live::Closed));

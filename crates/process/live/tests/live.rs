@@ -64,6 +64,13 @@ fn block_on<F: Future>(future: F) -> F::Output {
     }
 }
 
+/// Puts a file into its place by one rename: nothing half written is ever there.
+fn put(path: &Path, text: &str) {
+    let new = path.with_file_name("..new");
+    fs::write(&new, text).unwrap();
+    fs::rename(new, path).unwrap();
+}
+
 /// Makes `revision` the visible one of a projected volume, as a kubelet does.
 fn publish(volume: &Path, revision: &str, files: &[(&str, &str)]) {
     fs::create_dir_all(volume.join(revision)).unwrap();
@@ -122,7 +129,7 @@ fn later_layers_win_field_by_field() {
 fn the_last_good_configuration_stays() {
     let temporary = tempfile::tempdir().unwrap();
     let file = temporary.path().join("app.json");
-    let write = |text: &str| fs::write(&file, text).unwrap();
+    let write = |text: &str| put(&file, text);
     write(r#"{"logLevel": "info", "server": {"host": "a", "port": 1}}"#);
     let (told, hears) = mpsc::channel();
     let live: Live<Config> = Live::builder()
@@ -268,7 +275,7 @@ fn what_is_missing_is_refused_ignored_or_waited_for() {
     let live = builder(Missing::Ignore).start().unwrap();
     assert_eq!(live.load().log_level, "info");
     let mut changes = live.changes();
-    fs::write(&file, text).unwrap();
+    put(&file, text);
     assert_eq!(changes.wait().unwrap().log_level, "debug");
     fs::remove_file(&file).unwrap();
     assert_eq!(changes.wait().unwrap().log_level, "info");
@@ -276,7 +283,7 @@ fn what_is_missing_is_refused_ignored_or_waited_for() {
         let builder = builder(Missing::Wait(PATIENCE));
         std::thread::spawn(move || builder.start().map(|live| live.load().log_level.clone()))
     };
-    fs::write(&file, text).unwrap();
+    put(&file, text);
     assert_eq!(waiting.join().unwrap().unwrap(), "debug");
 }
 

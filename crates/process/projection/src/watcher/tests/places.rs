@@ -30,6 +30,14 @@ fn until_it_says(mut watcher: Watcher, text: &'static str) -> Watcher {
     watcher
 }
 
+/// Puts a directory with one file into its place by one rename.
+fn put_directory(path: &Path, name: &str, content: &str) {
+    let new = path.with_file_name("..new");
+    fs::create_dir(&new).unwrap();
+    fs::write(new.join(name), content).unwrap();
+    fs::rename(new, path).unwrap();
+}
+
 #[test]
 fn a_path_that_is_not_there_is_waited_for_from_its_nearest_parent() {
     let temporary = tempfile::tempdir().unwrap();
@@ -43,8 +51,7 @@ fn a_path_that_is_not_there_is_waited_for_from_its_nearest_parent() {
     };
     assert_eq!(watcher.health().deafness, [missing]);
     fs::create_dir_all(root.join("some/where")).unwrap();
-    fs::create_dir(&path).unwrap();
-    fs::write(path.join("a"), "1").unwrap();
+    put_directory(&path, "a", "1");
     assert_eq!(next(&mut watcher), "+a");
     assert!(!watcher.health().is_deaf(), "{}", watcher.health());
 }
@@ -53,20 +60,16 @@ fn a_path_that_is_not_there_is_waited_for_from_its_nearest_parent() {
 fn what_is_removed_holds_until_it_comes_back_different() {
     let temporary = tempfile::tempdir().unwrap();
     let path = temporary.path().join("config");
-    let write = |content: &str| {
-        fs::create_dir(&path).unwrap();
-        fs::write(path.join("a"), content).unwrap();
-    };
-    write("1");
+    put_directory(&path, "a", "1");
     let mut watcher = quick(&path);
     assert_eq!(next(&mut watcher), "initial +a");
-    fs::remove_file(path.join("a")).unwrap();
-    fs::remove_dir(&path).unwrap();
+    fs::rename(&path, temporary.path().join("removed")).unwrap();
+    fs::remove_dir_all(temporary.path().join("removed")).unwrap();
     let mut watcher = until_it_says(watcher, "config is not there");
-    write("1");
+    put_directory(&path, "a", "1");
     watcher = until_it_says(watcher, "every change is heard");
     fs::rename(&path, temporary.path().join("elsewhere")).unwrap();
-    write("2");
+    put_directory(&path, "a", "2");
     assert_eq!(next(&mut watcher), "~a");
     // Another directory is put in its place by one rename.
     fs::create_dir(temporary.path().join("other")).unwrap();
@@ -93,8 +96,7 @@ fn a_removed_directory_that_somebody_is_in_is_noticed() {
     assert_eq!(next(&mut watcher), "initial ");
     fs::remove_dir(&path).unwrap();
     let mut watcher = until_it_says(watcher, "config is not there");
-    fs::create_dir(&path).unwrap();
-    fs::write(path.join("a"), "1").unwrap();
+    put_directory(&path, "a", "1");
     assert_eq!(next(&mut watcher), "+a");
     drop(held);
 }
@@ -134,20 +136,20 @@ fn a_file_is_followed_through_links_of_every_kind() {
     assert_eq!(change.revision.as_str(), revision_of_a, "and not {revision}");
     // The directory that the alias names is another.
     fs::create_dir(root.join("other")).unwrap();
-    fs::write(root.join("other/config"), "3").unwrap();
+    put(&root.join("other/config"), "3");
     symlink("other", root.join("new-alias")).unwrap();
     fs::rename(root.join("new-alias"), root.join("alias")).unwrap();
     assert_eq!(next(&mut watcher), "~config");
     // A plain file now: truncated and written, replaced, removed and made again, while somebody has it open.
     fs::write(root.join("other/config"), "4").unwrap();
-    assert_eq!(next(&mut watcher), "~config");
+    catch_up(&mut watcher, &root.join("alias/config"));
     let held = fs::File::open(root.join("other/config")).unwrap();
     fs::write(root.join("other/new"), "5").unwrap();
     fs::rename(root.join("other/new"), root.join("other/config")).unwrap();
     assert_eq!(next(&mut watcher), "~config");
     fs::remove_file(root.join("other/config")).unwrap();
     watcher = until_it_says(watcher, "config is not there");
-    fs::write(root.join("other/config"), "6").unwrap();
+    put(&root.join("other/config"), "6");
     assert_eq!(next(&mut watcher), "~config");
     drop(held);
 }
@@ -186,9 +188,9 @@ fn volumes_and_links_within_a_directory_are_followed() {
     assert_eq!(next(&mut watcher), "initial +link +one/a");
     kubelet.write(&[("a", "2")]);
     assert_eq!(next(&mut watcher), "~one/a");
-    fs::write(root.join("outside"), "2").unwrap();
+    put(&root.join("outside"), "2");
     assert_eq!(next(&mut watcher), "~link");
-    fs::write(root.join("nowhere"), "1").unwrap();
+    put(&root.join("nowhere"), "1");
     assert_eq!(next(&mut watcher), "+broken");
     assert!(!watcher.health().is_deaf(), "{}", watcher.health());
 }
@@ -228,7 +230,7 @@ fn what_is_neither_file_nor_directory_is_said() {
     .unwrap();
     let mut watcher = until_it_says(quick(&path), "it is neither a file nor a directory");
     fs::remove_file(&path).unwrap();
-    fs::write(&path, "1").unwrap();
+    put(&path, "1");
     assert_eq!(next(&mut watcher), "+fifo");
 }
 
