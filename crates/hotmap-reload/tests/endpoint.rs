@@ -69,6 +69,11 @@ fn a_program_asks_follows_and_says_what_it_has_loaded() {
     );
     assert!(metrics.contains(&loaded), "{metrics}");
 
+    // The same content under another name is no change: it is as loaded as it was.
+    volume.swap(&[("app.yaml", "level: debug\n"), ("more", "1")]);
+    let loaded = format!("\"loaded\":\"{}\"", volume.revision());
+    served.wait_for("/v1/config?values=false", &["\"phase\":\"loaded\"", &loaded]);
+
     // A second one does not take the socket away, and an end leaves none.
     let refused = served.second(&flags);
     assert!(refused.contains("somebody listens on"), "{refused}");

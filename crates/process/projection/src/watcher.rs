@@ -20,6 +20,7 @@ use crate::limits::Limits;
 use crate::look::{self, LookError, Surroundings};
 use crate::machine::{Found, Machine, Sign, Step, Times, Told};
 use crate::notifier::{Inotify, Notifier};
+use crate::revision::Revision;
 
 pub use handle::{Counts, Handle};
 
@@ -94,12 +95,14 @@ pub struct Watcher {
     stopper: Stopper,
     handle: Handle,
     on_health: Option<OnHealth>,
+    on_renamed: Option<OnRenamed>,
     /// Whether the look before knew that changes may happen without a sign.
     was_deaf: bool,
 }
 
 type MakeNotifier = Box<dyn FnMut() -> io::Result<Box<dyn Notifier>> + Send>;
 type OnHealth = Box<dyn FnMut(&Health) + Send>;
+type OnRenamed = Box<dyn FnMut(&Revision) + Send>;
 
 /// Ends the wait of a [`Watcher`], from any thread. Cloning is cheap.
 #[derive(Debug, Clone)]
@@ -148,6 +151,7 @@ impl Watcher {
             stopper: Stopper(Arc::new(descriptor)),
             handle: Handle::default(),
             on_health: None,
+            on_renamed: None,
             was_deaf: false,
         })
     }
@@ -206,6 +210,12 @@ impl Watcher {
     /// `tell` is called, on the thread that is in [`next`](Self::next), whenever the health is another than before.
     pub fn on_health(&mut self, tell: impl FnMut(&Health) + Send + 'static) {
         self.on_health = Some(Box::new(tell));
+    }
+
+    /// Has it said, on the thread that calls [`next`](Self::next), when a revision was replaced by another with the same
+    /// content: that is no change, and what is there has another name by which others know it.
+    pub fn on_renamed(&mut self, tell: impl FnMut(&Revision) + Send + 'static) {
+        self.on_renamed = Some(Box::new(tell));
     }
 
     /// Takes in all events that have happened.
@@ -307,6 +317,8 @@ impl Watcher {
             has_grown,
             is_deaf,
         };
+        let name = |machine: &Machine| machine.told().map(|content| content.revision.clone());
+        let name_before = name(&self.machine);
         let told = self.machine.looked(found, began, Instant::now());
         self.handle.count(|counts| {
             counts.looks += 1;
@@ -319,6 +331,12 @@ impl Watcher {
             && let Some(on_health) = &mut self.on_health
         {
             on_health(&self.handle.health());
+        }
+        if told.is_none()
+            && let Some(renamed) = name(&self.machine).filter(|now| Some(now) != name_before.as_ref())
+            && let Some(on_renamed) = &mut self.on_renamed
+        {
+            on_renamed(&renamed);
         }
         let told = told?;
         let content = self.machine.told().expect("it was just told");

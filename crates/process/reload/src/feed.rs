@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::thread::JoinHandle;
 
-use hotmap_projection::{Change, Health, Stopper, WatchConfig, WatchError, Watcher};
+use hotmap_projection::{Change, Health, Revision, Stopper, WatchConfig, WatchError, Watcher};
 use tokio::sync::mpsc;
 use tracing::{info, warn};
 
@@ -24,6 +24,7 @@ pub(crate) struct Feed {
 
 enum Event {
     Changed { index: usize, change: Change },
+    Renamed { index: usize, revision: Revision },
     Health { index: usize, health: Health },
 }
 
@@ -56,6 +57,11 @@ impl Feed {
                 let health = health.clone();
                 // Nobody listens any more when the process ends.
                 let _ = tell_health.blocking_send(Event::Health { index, health });
+            });
+            let tell_renamed = tell.clone();
+            watcher.on_renamed(move |revision| {
+                let revision = revision.clone();
+                let _ = tell_renamed.blocking_send(Event::Renamed { index, revision });
             });
             let stopper = watcher.stopper();
             let tell = tell.clone();
@@ -97,6 +103,10 @@ impl Feed {
             .expect("a watcher's thread ends only when the feed does")
         {
             Event::Changed { index, change } => (index, Some(change)),
+            Event::Renamed { index, revision } => {
+                hearing.renamed(&self.health[index].0, &revision);
+                (index, None)
+            }
             Event::Health { index, health } => {
                 self.health[index].1 = Some(health);
                 hearing.tell(&self.health);
@@ -141,6 +151,14 @@ struct Hearing {
 }
 
 impl Hearing {
+    fn renamed(&self, path: &Path, revision: &Revision) {
+        self.progress.send_modify(|progress| {
+            for volume in progress.volumes.iter_mut().filter(|volume| volume.path == path) {
+                volume.renamed(revision);
+            }
+        });
+    }
+
     fn of(reloader: &Reloader) -> Self {
         Self {
             progress: reloader.progress_sender(),

@@ -22,8 +22,44 @@ pub struct VolumeProgress {
     pub path: PathBuf,
     /// What was seen last.
     pub seen: Option<Revision>,
+    /// The name by which what was seen was told as a change. `seen` is another one after a swap that changed nothing.
+    pub told: Option<Revision>,
     /// What the targets have taken last.
     pub loaded: Option<Revision>,
+}
+
+impl VolumeProgress {
+    /// Nothing is known of it yet.
+    pub fn new(path: PathBuf) -> Self {
+        Self {
+            path,
+            seen: None,
+            told: None,
+            loaded: None,
+        }
+    }
+
+    /// A change brought this revision.
+    pub(crate) fn changed(&mut self, revision: &Revision) {
+        self.seen = Some(revision.clone());
+        self.told = Some(revision.clone());
+    }
+
+    /// What is there has another name now, and is what it was.
+    pub(crate) fn renamed(&mut self, revision: &Revision) {
+        if self.loaded == self.seen {
+            self.loaded = Some(revision.clone());
+        }
+        self.seen = Some(revision.clone());
+    }
+
+    /// The name by which this revision is known now.
+    pub(crate) fn now(&self, revision: &Revision) -> Revision {
+        match &self.seen {
+            Some(seen) if self.told.as_ref() == Some(revision) => seen.clone(),
+            _ => revision.clone(),
+        }
+    }
 }
 
 /// Where the last change is.
@@ -39,4 +75,29 @@ pub enum Phase {
     HeldBack(String),
     /// A target has not taken it. Why. It is tried again unless the reason is for good.
     Failed(String),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_swap_that_changes_nothing_leaves_what_is_loaded_loaded() {
+        let revision = |name: &str| Revision::new(name);
+        let mut volume = VolumeProgress::new("/etc/app".into());
+        volume.changed(&revision("a"));
+        volume.loaded = Some(volume.now(&revision("a")));
+        volume.renamed(&revision("b"));
+        assert_eq!(
+            (volume.loaded.clone(), volume.seen.clone()),
+            (Some(revision("b")), Some(revision("b")))
+        );
+
+        // While it is on its way.
+        volume.changed(&revision("c"));
+        volume.renamed(&revision("d"));
+        assert_eq!(volume.loaded, Some(revision("b")));
+        assert_eq!(volume.now(&revision("c")), revision("d"));
+        assert_eq!(volume.now(&revision("b")), revision("b"));
+    }
 }

@@ -98,11 +98,7 @@ impl Reloader {
         let volumes = config
             .paths
             .iter()
-            .map(|path| VolumeProgress {
-                path: path.clone(),
-                seen: None,
-                loaded: None,
-            })
+            .map(|path| VolumeProgress::new(path.clone()))
             .collect();
         let progress = Progress {
             volumes,
@@ -272,7 +268,7 @@ impl Reloader {
         self.progress.send_modify(|progress| {
             for change in changes {
                 if let Some(volume) = volume(progress, change) {
-                    volume.seen = Some(change.revision.clone());
+                    volume.changed(&change.revision);
                 }
             }
             progress.phase = phase;
@@ -290,7 +286,7 @@ impl Reloader {
             Outcome::Loaded => {
                 for change in changes {
                     if let Some(volume) = volume(progress, change) {
-                        volume.loaded = Some(change.revision.clone());
+                        volume.loaded = Some(volume.now(&change.revision));
                     }
                 }
                 progress.phase = Phase::Loaded;

@@ -118,11 +118,15 @@ fn a_swap_that_changes_nothing_is_not_told_and_its_name_is_known() {
     let mut watcher = Watcher::new(temporary.path(), config(NEVER)).unwrap();
     next(&mut watcher);
     let handle = watcher.handle();
+    let (said, renamed) = mpsc::channel();
+    watcher.on_renamed(move |revision| said.send(revision.to_string()).unwrap());
     for round in 2..=20 {
         kubelet.write(&[("a", &format!("{}", round - 1))]);
         kubelet.write(&[("a", &format!("{round}"))]);
         assert_eq!(next(&mut watcher), "~a", "{round}");
     }
+    // Of a swap between two looks it hears the later one only.
+    renamed.try_iter().for_each(drop);
     let revision = kubelet.write(&[("a", "20")]);
     let stopper = watcher.stopper();
     let waiting = std::thread::spawn(move || (watcher.next().is_err(), watcher));
@@ -130,6 +134,7 @@ fn a_swap_that_changes_nothing_is_not_told_and_its_name_is_known() {
     while handle.current().unwrap().as_str() != revision && Instant::now() < deadline {
         std::thread::yield_now();
     }
+    assert_eq!(renamed.recv_timeout(PATIENCE).as_deref(), Ok(&*revision));
     assert_eq!(handle.current().unwrap().as_str(), revision);
     stopper.stop();
     let (is_stopped, _) = waiting.join().unwrap();

@@ -128,13 +128,13 @@ impl Standing {
 /// Makes `loaded` what programs say it is. Returns the phase that this volume is in for them, if they are behind what
 /// was seen.
 fn follow(volume: &mut VolumeProgress, acknowledged: &Acknowledged) -> Option<Phase> {
-    volume.loaded.clone_from(&acknowledged.in_use);
+    volume.loaded = acknowledged.in_use.as_ref().map(|in_use| volume.now(in_use));
     if volume.loaded == volume.seen {
         return None;
     }
     let last = acknowledged.last.as_ref();
     Some(
-        match last.filter(|last| !last.is_ok && Some(&last.revision) == volume.seen.as_ref()) {
+        match last.filter(|last| !last.is_ok && Some(volume.now(&last.revision)) == volume.seen) {
             Some(last) => Phase::Failed(refusal(last.message.as_deref())),
             None => Phase::Loading,
         },
@@ -156,6 +156,7 @@ mod tests {
         let volume = VolumeProgress {
             path: PathBuf::from("/etc/app"),
             seen: Some(Revision::new(seen)),
+            told: None,
             loaded: Some(Revision::new(loaded)),
         };
         Progress {

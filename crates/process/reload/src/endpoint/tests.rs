@@ -37,6 +37,7 @@ impl Bench {
         let volumes = paths.iter().map(|path| VolumeProgress {
             path: path.clone(),
             seen: None,
+            told: None,
             loaded: None,
         });
         let volumes = volumes.collect();
@@ -581,6 +582,7 @@ async fn every_path_method_and_status_of_the_document_is_served_and_no_other() {
         progress.volumes.push(VolumeProgress {
             path,
             seen: None,
+            told: None,
             loaded: None,
         });
     });

@@ -64,6 +64,7 @@ mod tests {
         let volume = |path: &&str| VolumeProgress {
             path: path.into(),
             seen: None,
+            told: None,
             loaded: None,
         };
         Progress {

@@ -55,7 +55,7 @@ impl Statements {
             if !statement.is_ok
                 && let Some(word) = self.standing.acknowledged(&volume.path)
                 && !word.is_ok
-                && word.revision == statement.revision
+                && volume.now(&word.revision) == statement.revision
             {
                 statement.message = word.message;
             }
@@ -129,6 +129,7 @@ mod tests {
         let volume = VolumeProgress {
             path: PathBuf::from("/etc/app"),
             seen: Some(Revision::new(seen)),
+            told: None,
             loaded: loaded.map(Revision::new),
         };
         Progress {

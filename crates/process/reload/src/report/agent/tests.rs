@@ -18,6 +18,7 @@ fn progress(seen: &str, loaded: Option<&str>, phase: Phase) -> Progress {
     let volume = VolumeProgress {
         path: PathBuf::from("/etc/app"),
         seen: Some(Revision::new(seen)),
+        told: None,
         loaded: loaded.map(Revision::new),
     };
     Progress {

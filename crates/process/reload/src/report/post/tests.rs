@@ -17,6 +17,7 @@ fn progress(revision: &str) -> Progress {
     let volume = VolumeProgress {
         path: PathBuf::from("/etc/app"),
         seen: revision.clone(),
+        told: None,
         loaded: revision,
     };
     Progress {
