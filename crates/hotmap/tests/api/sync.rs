@@ -121,7 +121,7 @@ fn a_missing_object_is_waited_for_by_name() {
     running.line_with("revision written");
     assert_eq!(shown(&directory), "a=1");
 
-    let error = once(&kubectl, &["configmap/never", "e", "--timeout", "1s"]).refused();
+    let error = once(&kubectl, &["configmap/never", "e", "--once-timeout", "1s"]).refused();
     has(
         &error,
         &["nothing was written within 1 s: configmap/never in namespace \"default\" does not exist"],
@@ -217,9 +217,9 @@ fn the_last_content_stays_while_the_api_is_away() {
     running.line_with("the API cannot be heard, the last content stays");
     assert_eq!(shown(&directory), "a=1");
     // What was there is served on, by a sync that starts without the API, too.
-    let error = once(&kubectl, &["configmap/app", "e", "--timeout", "1s"]).refused();
+    let error = once(&kubectl, &["configmap/app", "e", "--once-timeout", "1s"]).refused();
     has(&error, &["nothing was written within 1 s", "cannot connect to"]);
-    let error = once(&kubectl, &["configmap/app", "d", "--timeout", "1s"]).refused();
+    let error = once(&kubectl, &["configmap/app", "d", "--once-timeout", "1s"]).refused();
     has(
         &error,
         &["another hotmap writes to d: one directory has one writer"],
@@ -242,10 +242,7 @@ fn calls_that_cannot_be_meant_are_refused_with_what_to_do() {
             "\"pod/app\": \"pod\" is neither configmap nor secret",
         ),
         (&["configmap/app", "d", "-n", "a,b"], "NAMESPACE/configmap/NAME"),
-        (
-            &["configmap/app", "d", "--timeout", "1s"],
-            "--timeout is for --once",
-        ),
+        (&["configmap/app", "d", "--once-timeout", "1s"], "--once"),
         (&["-l", "a in b", "d"], "-l \"a in b\""),
         (&["cm/app=../x", "d"], "must not contain '..'"),
         (&["cm/app", "d", "--mode", "0888"], "not an octal mode"),

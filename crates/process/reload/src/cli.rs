@@ -16,6 +16,7 @@ pub use dialect::{DialectError, Translation, translate};
 pub use reload::ReloadArgs;
 pub use run::RunArgs;
 pub use sync::SyncArgs;
+pub(crate) use targets::environment;
 pub use targets::{ReloaderArgs, TargetArgs};
 
 /// The commands on the side of the process, the same in both binaries.

@@ -89,7 +89,13 @@ pub(crate) struct Call<'a> {
 impl Metrics {
     /// Counters at zero, shown under our names and, for dashboards that exist, under another program's as well.
     pub fn new(names: MetricNames) -> Self {
+        Self::with(names, |_| {})
+    }
+
+    /// As [`new`](Self::new), shown together with what `more` registers.
+    pub(crate) fn with(names: MetricNames, more: impl FnOnce(&mut Registry)) -> Self {
         let mut registry = Registry::default();
+        more(&mut registry);
         let (configmap_reload, prometheus_config_reloader) = match names {
             MetricNames::Hotmap => (None, None),
             MetricNames::ConfigmapReload => (Some(ConfigmapReloadNames::register(&mut registry)), None),

@@ -1,25 +1,34 @@
 //! Objects of a Kubernetes API as a directory that follows them, without a node and without root.
 //!
 //! ```text
-//!   ConfigMaps, Secrets ─watch─▶ World ─▶ payload ─▶ one revision in DIR ─▶ targets are told
-//!   (by name or by label)       merge: last wins     one rename, proof against power loss
+//!   ConfigMaps, Secrets ─watch─▶ World ─▶ payload ─▶ one revision in DIR ─▶ targets are told ─▶ verified?
+//!   (by name or by label)       merge: last wins     one rename, proof       ▲                   │ no
+//!                                                    against power loss      └── former one ◀────┘
 //! ```
 //!
 //! What cannot be fetched, merged or written changes nothing: the last good content stays, and a line and a metric say
 //! why. Deciding is in `merge`, which does no I/O; `run` is the loop around it.
 
+mod changes;
 pub(crate) mod config;
 mod destination;
 mod follow;
+mod hearing;
+mod manifests;
 mod merge;
+mod metrics;
 pub(crate) mod object;
+mod plain;
 mod run;
 mod sidecar;
+mod state;
+mod verify;
 mod writer_thread;
 
 use std::error::Error;
 
 pub(crate) use config::SyncConfig;
+pub(crate) use destination::Layout;
 pub(crate) use run::run;
 
 /// An error and what caused it, in one line.

@@ -9,7 +9,8 @@ use hotmap_volume::Ownership;
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::cli::duration::duration;
-use crate::sync::{SyncConfig, object::ObjectKind, run, with_causes};
+use crate::cli::targets::ReloaderArgs;
+use crate::sync::{Layout, SyncConfig, object::ObjectKind, run, with_causes};
 
 /// The call was wrong.
 const EXIT_CALL: u8 = 2;
@@ -52,6 +53,14 @@ pub struct SyncArgs {
         conflicts_with = "namespace"
     )]
     pub(crate) all_namespaces: bool,
+    /// How files lie in DIR.
+    #[arg(
+        long,
+        env = "HOTMAP_LAYOUT",
+        value_name = "LAYOUT",
+        default_value = "projected"
+    )]
+    pub(crate) layout: Layout,
     /// The mode of files [default: 0644, and 0600 for those of Secrets]
     #[arg(long, env = "HOTMAP_MODE", value_name = "MODE", value_parser = octal)]
     pub(crate) mode: Option<u32>,
@@ -67,15 +76,36 @@ pub struct SyncArgs {
     /// Write one revision and end.
     #[arg(long, env = "HOTMAP_ONCE")]
     pub(crate) once: bool,
-    /// How long --once waits for objects and the API, such as 30s or 5m [default: 1m]
-    #[arg(long, env = "HOTMAP_TIMEOUT", value_name = "DURATION", value_parser = duration)]
-    pub(crate) timeout: Option<Duration>,
+    /// How long --once waits for objects and the API [default: 1m]
+    #[arg(long, env = "HOTMAP_ONCE_TIMEOUT", value_name = "DURATION", value_parser = duration, requires = "once")]
+    pub(crate) once_timeout: Option<Duration>,
+    /// Ask a command or a URL (http://, https://, unix:) whether all is well once a revision is loaded. If it is not, the
+    /// former revision is put back, and the bad one is not tried again until its objects change.
+    #[arg(long, env = "HOTMAP_VERIFY", value_name = "CMD|URL")]
+    pub(crate) verify: Option<String>,
+    /// For how long --verify asks, once a second. After the first good answer a bad one is a failure.
+    #[arg(
+        long,
+        env = "HOTMAP_VERIFY_FOR",
+        value_name = "DURATION",
+        default_value = "30s",
+        value_parser = duration
+    )]
+    pub(crate) verify_for: Duration,
+    /// Authorities (PEM) that sign the certificate of an https:// --verify, instead of the system's.
+    #[arg(long, env = "HOTMAP_VERIFY_CA", value_name = "FILE", requires = "verify")]
+    pub(crate) verify_ca: Option<PathBuf>,
+    /// Take objects from manifests, a file or a directory of .yaml, .yml and .json files, and follow these; no API is asked.
+    #[arg(long, env = "HOTMAP_FROM", value_name = "DIR|FILE", conflicts_with_all = ["kubeconfig", "context"])]
+    pub(crate) from: Option<PathBuf>,
     /// Finds the API with this file [default: $KUBECONFIG, ~/.kube/config, or the pod's own account]
     #[arg(long, value_name = "FILE")]
     pub(crate) kubeconfig: Option<PathBuf>,
     /// The context of the kubeconfig [default: its current one]
     #[arg(long, env = "HOTMAP_CONTEXT", value_name = "NAME")]
     pub(crate) context: Option<String>,
+    #[command(flatten)]
+    pub(crate) reloader: ReloaderArgs,
 }
 
 impl SyncArgs {

@@ -3,17 +3,21 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use hotmap_client::ClientConfig;
 use hotmap_object::{LabelSelector, names};
 use hotmap_volume::{FileMode, Ownership};
 
-use crate::cli::SyncArgs;
+use crate::cli::{ReloaderArgs, SyncArgs};
+use crate::command::CommandLine;
+use crate::http::Url;
+use crate::sync::destination::Layout;
 use crate::sync::merge::{Modes, Selection, Who};
 use crate::sync::object::{ObjectKind, TypedObject};
 use crate::sync::sidecar::SidecarRules;
 
 /// Where an object is looked for if nobody says otherwise.
 const DEFAULT_NAMESPACE: &str = "default";
+/// How long --once waits if nobody says otherwise.
+const ONCE_TIMEOUT: Duration = Duration::from_secs(60);
 /// Mode of files from Secrets if nobody says otherwise: for whoever runs `sync`, and nobody else.
 const SECRET_BITS: u32 = 0o600;
 
@@ -24,6 +28,7 @@ pub(crate) struct SyncConfig {
     pub(crate) labels: Option<Labelled>,
     pub(crate) namespaces: Namespaces,
     pub(crate) directory: PathBuf,
+    pub(crate) layout: Layout,
     pub(crate) modes: Modes,
     pub(crate) owner: Option<Ownership>,
     pub(crate) secrets_on_disk: bool,
@@ -33,6 +38,25 @@ pub(crate) struct SyncConfig {
     pub(crate) sidecar: Option<SidecarRules>,
     pub(crate) kubeconfig: Option<PathBuf>,
     pub(crate) context: Option<String>,
+    /// Manifests instead of an API.
+    pub(crate) from: Option<PathBuf>,
+    pub(crate) reloader: ReloaderArgs,
+    pub(crate) verify: Option<VerifyConfig>,
+}
+
+/// Who is asked whether all is well, and how long.
+#[derive(Debug)]
+pub(crate) struct VerifyConfig {
+    pub(crate) who: VerifyWho,
+    pub(crate) window: Duration,
+    /// Authorities of a URL's certificate.
+    pub(crate) ca: Option<PathBuf>,
+}
+
+#[derive(Debug)]
+pub(crate) enum VerifyWho {
+    Command(CommandLine),
+    Url(Url),
 }
 
 /// Objects by label.
@@ -87,30 +111,37 @@ impl TryFrom<SyncArgs> for SyncConfig {
                 "with several namespaces say where each object is: NAMESPACE/configmap/NAME",
             ));
         }
-        if args.timeout.is_some() && !args.once {
-            return Err(wrong("--timeout is for --once: without it sync waits for ever"));
-        }
+        let verify = args.verify.map(verify_who).transpose()?;
         Ok(Self {
             objects,
             labels,
             namespaces,
             directory,
+            layout: args.layout,
             modes: modes(args.mode)?,
             owner: args.owner,
             secrets_on_disk: args.secrets_on_disk,
             is_optional: args.optional,
-            once: args.once.then(|| args.timeout.unwrap_or(Duration::from_secs(60))),
+            once: args.once.then(|| args.once_timeout.unwrap_or(ONCE_TIMEOUT)),
             sidecar: None,
             kubeconfig: args.kubeconfig,
             context: args.context,
+            from: args.from,
+            reloader: args.reloader,
+            verify: verify.map(|who| VerifyConfig {
+                who,
+                window: args.verify_for,
+                ca: args.verify_ca,
+            }),
         })
     }
 }
 
 impl SyncConfig {
     /// What is followed, in the order in which it is merged: labels first, so that what was named wins.
-    pub(crate) fn selections(&self, api: &ClientConfig) -> Vec<Selection> {
-        let of_context = api.namespace.as_deref().unwrap_or(DEFAULT_NAMESPACE);
+    /// `of_context` is the namespace of the kubeconfig's context or of the pod's account.
+    pub(crate) fn selections(&self, of_context: Option<&str>) -> Vec<Selection> {
+        let of_context = of_context.unwrap_or(DEFAULT_NAMESPACE);
         let places: Vec<Option<&str>> = match &self.namespaces {
             Namespaces::OfContext => vec![Some(of_context)],
             Namespaces::These(names) => names.iter().map(|name| Some(name.as_str())).collect(),
@@ -139,6 +170,15 @@ impl SyncConfig {
             });
         }
         selections
+    }
+
+    /// Where objects of manifests are that do not say it.
+    pub(crate) fn namespace_of_manifests(&self) -> String {
+        match &self.namespaces {
+            Namespaces::These(names) => names.first().cloned(),
+            Namespaces::OfContext | Namespaces::All => None,
+        }
+        .unwrap_or_else(|| DEFAULT_NAMESPACE.to_owned())
     }
 
     /// Whether Secrets are among what is asked for.
@@ -173,6 +213,20 @@ fn labelled(selector: String, kinds: Vec<ObjectKind>) -> Result<Labelled, Config
     kinds.sort_unstable();
     kinds.dedup();
     Ok(Labelled { selector, kinds })
+}
+
+fn verify_who(text: String) -> Result<VerifyWho, ConfigError> {
+    let wrong = |why: String| ConfigError(format!("--verify: {why}"));
+    if ["http://", "https://", "unix:"]
+        .iter()
+        .any(|scheme| text.starts_with(scheme))
+    {
+        let url = text.parse::<Url>().map_err(|error| wrong(error.to_string()))?;
+        return Ok(VerifyWho::Url(url));
+    }
+    CommandLine::parse(&text)
+        .map(VerifyWho::Command)
+        .map_err(|error| wrong(error.to_string()))
 }
 
 fn namespaces(named: Vec<String>, all: bool) -> Result<Namespaces, ConfigError> {

@@ -1,4 +1,6 @@
-//! Follows each selection with a watch of its own, over one connection.
+//! Where news of objects comes from: a watch for each selection, or manifests.
+
+use std::path::PathBuf;
 
 use hotmap_client::{
     Client, ClientError, ClientListWatch, FollowEvent, Follower, FollowerConfig, ResourcePath,
@@ -6,28 +8,35 @@ use hotmap_client::{
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
+use crate::sync::manifests::{self, ManifestsError, Watching};
 use crate::sync::merge::{Selection, Who};
+use crate::sync::object::Document;
 
-/// Events on their way; whoever is slower than the API lets the watch wait.
-const EVENTS_MAX: usize = 16;
+/// News on its way; whoever is slower than the API lets the watch wait.
+const HEARD_MAX: usize = 16;
 
-/// One selection has something to tell.
+/// Something is to be told.
 #[derive(Debug)]
-pub(crate) struct Heard {
-    /// Which one, by its number.
-    pub(crate) selection: usize,
-    pub(crate) event: FollowEvent,
+pub(crate) enum Heard {
+    /// The API has told about a selection, by its number.
+    Followed { selection: usize, event: FollowEvent },
+    /// What the selections find in the manifests now, by their numbers.
+    Manifests(Vec<Vec<Document>>),
+    /// The manifests cannot be read; why.
+    Unreadable(String),
 }
 
-/// The followers. Dropping it ends them.
+/// Follows objects. Dropping it ends that.
 pub(crate) struct Following {
-    events: mpsc::Receiver<Heard>,
+    heard: mpsc::Receiver<Heard>,
     _tasks: JoinSet<()>,
+    _watching: Option<Watching>,
 }
 
 impl Following {
-    pub(crate) fn start(client: &Client, selections: &[Selection]) -> Self {
-        let (sender, events) = mpsc::channel(EVENTS_MAX);
+    /// Objects of an API, all over one connection.
+    pub(crate) fn of_api(client: &Client, selections: &[Selection]) -> Self {
+        let (sender, heard) = mpsc::channel(HEARD_MAX);
         let mut tasks = JoinSet::new();
         for (number, selection) in selections.iter().enumerate() {
             let mut follower = Follower::new(collection(client, selection), FollowerConfig::STOCK);
@@ -35,7 +44,7 @@ impl Following {
             tasks.spawn(async move {
                 loop {
                     let event = follower.next().await;
-                    let heard = Heard {
+                    let heard = Heard::Followed {
                         selection: number,
                         event,
                     };
@@ -46,23 +55,39 @@ impl Following {
             });
         }
         Self {
-            events,
+            heard,
             _tasks: tasks,
+            _watching: None,
         }
     }
 
-    /// The next event. Dropping the future loses nothing.
+    /// Objects of manifests.
+    pub(crate) fn of_manifests(
+        path: PathBuf,
+        default_namespace: String,
+        selections: Vec<Selection>,
+    ) -> Result<Self, ManifestsError> {
+        let (sender, heard) = mpsc::channel(HEARD_MAX);
+        let watching = manifests::watch(path, default_namespace, selections, sender)?;
+        Ok(Self {
+            heard,
+            _tasks: JoinSet::new(),
+            _watching: Some(watching),
+        })
+    }
+
+    /// The next news. Dropping the future loses nothing.
     pub(crate) async fn next(&mut self) -> Heard {
-        match self.events.recv().await {
+        match self.heard.recv().await {
             Some(heard) => heard,
-            // Without selections nothing can change.
+            // Without anything to follow nothing can change.
             None => std::future::pending().await,
         }
     }
 
     /// What is there already.
     pub(crate) fn try_next(&mut self) -> Option<Heard> {
-        self.events.try_recv().ok()
+        self.heard.try_recv().ok()
     }
 }
 
@@ -89,7 +114,7 @@ pub(crate) fn interruption(selection: &Selection, error: &ClientError) -> String
              the role that is missing"
         ),
         Some(401) => {
-            format!("the API does not know who we are ({what}): look at the kubeconfig or the token")
+            format!("the API does not know who we are ({what}): look at the kubeconfig or at the token")
         }
         _ => format!("the API cannot be heard about {selection}: {what}"),
     }

@@ -121,6 +121,7 @@ pub(crate) struct ObjectVersion {
 pub(crate) struct Document {
     pub(crate) version: ObjectVersion,
     pub(crate) annotations: BTreeMap<String, String>,
+    pub(crate) labels: BTreeMap<String, String>,
     pub(crate) keys: Keys,
 }
 
@@ -158,6 +159,7 @@ struct Metadata {
     uid: String,
     resource_version: String,
     annotations: Option<BTreeMap<String, String>>,
+    labels: Option<BTreeMap<String, String>>,
 }
 
 impl Document {
@@ -199,6 +201,7 @@ impl Document {
                 resource_version: metadata.resource_version,
             },
             annotations: metadata.annotations.unwrap_or_default(),
+            labels: metadata.labels.unwrap_or_default(),
             keys,
         })
     }

@@ -1,25 +1,41 @@
-//! The loop: what is heard becomes a desired revision, and that is written.
+//! The loop: what is desired is written, told, and verified.
 
-use std::collections::BTreeMap;
 use std::io;
+use std::path::PathBuf;
 use std::process::ExitCode;
-use std::time::Duration;
+use std::sync::Arc;
+use std::time::{Duration, Instant as Moment};
 
-use hotmap_client::{Backoff, Client, ClientConfig, FollowEvent, Surroundings};
+use hotmap_client::{Backoff, Client, ClientConfig, Surroundings};
+use hotmap_projection::Change;
 use hotmap_volume::Payload;
 use tokio::time::{Instant, sleep_until};
-use tracing::{debug, info, warn};
+use tracing::{info, warn};
 
-use crate::sync::config::SyncConfig;
-use crate::sync::destination::{Destination, DestinationError, DestinationOptions, Placed};
-use crate::sync::follow::{Following, Heard, interruption};
-use crate::sync::merge::{Desired, DesiredRevision, Removal, Waiting, World, shown};
-use crate::sync::object::Document;
+use crate::check::Check;
+use crate::http::{HttpClient, TlsFiles};
+use crate::metrics::Metrics;
+use crate::pending::Pending;
+use crate::reloader::{Outcome, Reloader};
+use crate::sync::changes::changed_keys;
+use crate::sync::config::{SyncConfig, VerifyConfig, VerifyWho};
+use crate::sync::destination::{Destination, DestinationError, DestinationOptions, PlaceError, Placed};
+use crate::sync::follow::Following;
+use crate::sync::hearing::Hearing;
+use crate::sync::manifests::ManifestsError;
+use crate::sync::merge::{DesiredRevision, World, shown};
+use crate::sync::metrics::{SyncMetrics, Write};
+use crate::sync::object::ObjectVersion;
+use crate::sync::verify::{Probe, Verify};
 use crate::sync::writer_thread::WriterThread;
 
 /// The pauses after a write that failed: a full disk is asked again soon, and not all the time.
 const REWRITE_MIN: Duration = Duration::from_millis(100);
 const REWRITE_MAX: Duration = Duration::from_secs(30);
+/// How often a target's failed call is repeated with --once, where nobody waits for ever.
+const ONCE_RETRIES: u32 = 8;
+/// How long one question of --verify may take.
+const QUESTION_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Why nothing is synced any more.
 #[derive(Debug, thiserror::Error)]
@@ -27,18 +43,27 @@ pub(crate) enum SyncError {
     #[error("cannot find the API")]
     Api(#[from] hotmap_client::ConfigError),
     #[error(transparent)]
+    Manifests(#[from] ManifestsError),
+    #[error(transparent)]
     Destination(#[from] DestinationError),
+    #[error("{0}")]
+    Flags(String),
     #[error("cannot start the thread that writes")]
     Thread(#[from] io::Error),
     #[error("nothing was written within {} s: {why}", .after.as_secs_f64())]
     TimedOut { after: Duration, why: String },
+    #[error("the revision was written, and then: {0}")]
+    NotLoaded(String),
 }
 
 impl SyncError {
     /// 2 where the call was wrong, 1 otherwise.
     pub(crate) fn exit_code(&self) -> ExitCode {
         match self {
-            Self::Destination(DestinationError::SecretsOnDisk { .. }) => ExitCode::from(2),
+            Self::Flags(_)
+            | Self::Destination(
+                DestinationError::SecretsOnDisk { .. } | DestinationError::OtherLayout { .. },
+            ) => ExitCode::from(2),
             _ => ExitCode::FAILURE,
         }
     }
@@ -46,249 +71,366 @@ impl SyncError {
 
 /// Syncs until `stop`, or until it is done once.
 pub(crate) async fn run(config: SyncConfig, stop: impl Future<Output = ()>) -> Result<(), SyncError> {
-    let destination = Destination::open(
-        &config.directory,
-        DestinationOptions {
-            owner: config.owner,
-            has_secrets: config.has_secrets(),
-            secrets_on_disk: config.secrets_on_disk,
-        },
-    )?;
-    let api = ClientConfig::find(
-        config.kubeconfig.as_deref(),
-        config.context.as_deref(),
-        &Surroundings::of_process(),
-    )?;
-    let selections = config.selections(&api);
-    let client = Client::new(api)?;
-    let following = Following::start(&client, &selections);
-    let world = World::new(
-        selections,
-        config.modes,
-        config.is_optional,
-        config.sidecar.clone(),
-    );
-    let mut sync = Sync {
-        world,
-        following,
-        writer: WriterThread::start(destination)?,
-        held: None,
-        interrupted: BTreeMap::new(),
-        said: Said::default(),
-        backoff: Backoff::seeded(REWRITE_MIN, REWRITE_MAX),
-        rewrite_at: None,
-    };
-    sync.run(config.once, stop).await
+    let once = config.once;
+    let mut sync = Sync::start(config)?;
+    let deadline = once.map(|after| Instant::now() + after);
+    tokio::select! {
+        biased;
+        // Whatever is given up here is whole: a write ends in its thread, a command is killed.
+        () = stop => Ok(()),
+        ended = sync.run(once, deadline) => ended,
+    }
 }
 
 struct Sync {
-    world: World,
-    following: Following,
+    path: Arc<PathBuf>,
+    hearing: Hearing,
     writer: WriterThread,
-    /// What the directory holds, once something was written.
+    reloader: Reloader,
+    /// What was written and not taken by all targets.
+    pending: Pending,
+    verify: Option<Verify>,
+    /// What the directory holds.
     held: Option<Payload>,
-    /// Selections the API cannot be heard about, with the reason.
-    interrupted: BTreeMap<usize, String>,
-    said: Said,
+    /// Whether this process has written it, or found it to be right.
+    is_placed: bool,
+    /// The last revision that has passed.
+    verified: Option<Payload>,
+    refused: Refused,
+    metrics: SyncMetrics,
+    shadowed: Vec<String>,
     backoff: Backoff,
     /// When a write that failed is tried again.
     rewrite_at: Option<Instant>,
+    write_error: Option<PlaceError>,
 }
 
-/// What was logged last: each state is told once.
+/// The revision that has not passed: it is not tried again.
 #[derive(Default)]
-struct Said {
-    missing: Vec<String>,
-    impossible: Option<String>,
-    refused: Vec<String>,
-    shadowed: Vec<String>,
+struct Refused {
+    payload: Option<Payload>,
+    versions: Vec<ObjectVersion>,
+    why: String,
+    is_told: bool,
+}
+
+impl Refused {
+    /// By its content in this process, by the versions of its objects after a restart. Manifests have no versions.
+    fn is(&self, desired: &DesiredRevision) -> bool {
+        let has_versions = desired
+            .versions
+            .iter()
+            .all(|version| !version.resource_version.is_empty());
+        self.payload.as_ref() == Some(&desired.payload)
+            || (has_versions && !self.versions.is_empty() && self.versions == desired.versions)
+    }
+}
+
+/// What came of bringing the directory to what is desired.
+enum Settled {
+    /// Nothing is desired yet, or the disk has failed.
+    NotYet,
+    /// Something newer is desired, or the former revision.
+    Again,
+    Done,
+    Failed(String),
 }
 
 impl Sync {
-    async fn run(&mut self, once: Option<Duration>, stop: impl Future<Output = ()>) -> Result<(), SyncError> {
-        let deadline = once.map(|after| Instant::now() + after);
-        let mut stop = std::pin::pin!(stop);
+    fn start(config: SyncConfig) -> Result<Self, SyncError> {
+        let path = config.directory.clone();
+        let destination = Destination::open(
+            &path,
+            DestinationOptions {
+                layout: config.layout,
+                owner: config.owner,
+                has_secrets: config.has_secrets(),
+                secrets_on_disk: config.secrets_on_disk,
+                keeps_verified: config.verify.is_some(),
+            },
+        )?;
+        let metrics = SyncMetrics::default();
+        let mut reloader = config
+            .reloader
+            .config(vec![path.clone()], crate::cli::environment())
+            .map_err(SyncError::Flags)?;
+        reloader.metrics = Metrics::with(config.reloader.metric_names, |registry| {
+            metrics.register(registry)
+        });
+        if config.once.is_some() {
+            reloader.pace.retries = reloader.pace.retries.or(Some(ONCE_RETRIES));
+        }
+        let verify = config.verify.as_ref().map(verify);
+        let held = destination.held();
+        let verified = destination
+            .verified()
+            .or_else(|| held.clone().filter(|_| verify.is_some()));
+        let refused = Refused {
+            versions: destination.refused().to_vec(),
+            why: "it has not passed before".to_owned(),
+            ..Refused::default()
+        };
+        let (selections, following) = sources(&config)?;
+        let world = World::new(selections, config.modes, config.is_optional, config.sidecar);
+        Ok(Self {
+            path: Arc::new(path),
+            hearing: Hearing::new(world, following, metrics.clone()),
+            writer: WriterThread::start(destination)?,
+            reloader: Reloader::new(reloader),
+            pending: Pending::default(),
+            verify,
+            held,
+            is_placed: false,
+            verified,
+            refused,
+            metrics,
+            shadowed: Vec::new(),
+            backoff: Backoff::seeded(REWRITE_MIN, REWRITE_MAX),
+            rewrite_at: None,
+            write_error: None,
+        })
+    }
+
+    async fn run(&mut self, once: Option<Duration>, deadline: Option<Instant>) -> Result<(), SyncError> {
+        self.restore_verified().await;
         loop {
             tokio::select! {
                 biased;
-                () = &mut stop => return Ok(()),
-                heard = self.following.next() => self.take_all(heard),
+                () = self.hearing.next() => self.tell_deafness(),
                 () = until(self.rewrite_at) => {}
                 () = until(deadline) => {
                     let after = once.unwrap_or_default();
                     return Err(SyncError::TimedOut { after, why: self.why_not() });
                 }
             }
-            let is_done = self.settle().await;
-            if is_done && once.is_some() {
-                return Ok(());
-            }
-        }
-    }
-
-    /// Several changes that came together make one revision.
-    fn take_all(&mut self, first: Heard) {
-        let mut next = Some(first);
-        while let Some(heard) = next {
-            self.take(heard);
-            next = self.following.try_next();
-        }
-    }
-
-    fn take(&mut self, heard: Heard) {
-        let Heard { selection, event } = heard;
-        let kind = self.world.selection(selection).kind;
-        let parse = |json: &[u8]| Document::parse(kind, json);
-        match event {
-            FollowEvent::Initial(objects) => {
-                let parsed = objects.iter().filter_map(|object| {
-                    parse(object.json())
-                        .inspect_err(|error| warn!(%kind, namespace = object.namespace(), name = object.name(), %error, "object left out"))
-                        .ok()
-                });
-                self.world.replace(selection, parsed.collect());
-                self.heard_again(selection);
-            }
-            FollowEvent::Applied(object) => {
-                let (namespace, name) = (object.namespace(), object.name());
-                match parse(object.json()) {
-                    Ok(document) => {
-                        debug!(%kind, namespace, name, resource_version = object.resource_version(), "object changed");
-                        self.world.apply(selection, document);
-                    }
-                    Err(error) => {
-                        warn!(%kind, namespace, name, %error, "object cannot be read, its last content stays")
-                    }
+            loop {
+                match self.settle().await {
+                    Settled::Again => {}
+                    Settled::NotYet => break,
+                    Settled::Done if once.is_some() => return Ok(()),
+                    Settled::Failed(why) if once.is_some() => return Err(SyncError::NotLoaded(why)),
+                    Settled::Done | Settled::Failed(_) => break,
                 }
             }
-            FollowEvent::Deleted(object) => {
-                let (namespace, name) = (object.namespace(), object.name());
-                match self.world.delete(selection, namespace, name) {
-                    Removal::Kept => warn!(%kind, namespace, name, "object is gone, its last content stays"),
-                    Removal::Removed => {
-                        info!(%kind, namespace, name, "object is gone, and its files with it")
-                    }
-                }
-            }
-            FollowEvent::Interrupted(error) => {
-                let why = interruption(self.world.selection(selection), &error);
-                let before = self.interrupted.insert(selection, why.clone());
-                if before.as_deref() == Some(why.as_str()) {
-                    debug!(error = %why, "the API still cannot be heard");
-                } else {
-                    warn!(error = %why, "the API cannot be heard, the last content stays");
-                }
-            }
-            FollowEvent::Resumed => self.heard_again(selection),
         }
     }
 
-    fn heard_again(&mut self, selection: usize) {
-        if self.interrupted.remove(&selection).is_some() && self.interrupted.is_empty() {
-            info!("the API is heard again");
+    /// The process may have ended between a write and its verification: then the directory holds what nobody has found
+    /// good. The last that was is put back before anybody is asked for news.
+    async fn restore_verified(&mut self) {
+        if self.verify.is_none() || self.held.is_none() || self.held == self.verified {
+            return;
         }
-    }
-
-    /// Brings the directory to what is desired. True if it is there.
-    async fn settle(&mut self) -> bool {
-        match self.world.desired() {
-            Desired::Waiting(waiting) => {
-                self.say_missing(waiting);
-                false
-            }
-            Desired::Impossible(why) => {
-                if self.said.impossible.as_ref() != Some(&why) {
-                    warn!(error = %why, "the objects make no set of files, the last content stays");
-                    self.said.impossible = Some(why);
-                }
-                false
-            }
-            Desired::Revision(revision) => {
-                self.said.impossible = None;
-                self.say_missing(Waiting::default());
-                self.write(revision).await
+        if let Some(verified) = self.verified.clone() {
+            warn!("what the directory holds was never verified, the last verified revision is put back");
+            if self.place(&verified, Moment::now()).await.is_some() {
+                let changes = self.pending.changes().to_vec();
+                // What the API tells meanwhile waits for the first round.
+                let outcome = self.reloader.apply(&changes, std::future::pending()).await;
+                self.conclude(&outcome).await;
             }
         }
     }
 
-    async fn write(&mut self, desired: DesiredRevision) -> bool {
-        if self.held.as_ref() == Some(&desired.payload) {
+    /// Brings the directory and the targets to what is desired.
+    async fn settle(&mut self) -> Settled {
+        let heard = Moment::now();
+        let Some(desired) = self.hearing.desired() else {
+            return Settled::NotYet;
+        };
+        let is_refused = self.refused.is(&desired);
+        let payload = if is_refused {
+            self.say_refused(&desired);
+            match &self.verified {
+                Some(verified) => verified.clone(),
+                None => return Settled::Failed(self.refused.why.clone()),
+            }
+        } else {
+            desired.payload.clone()
+        };
+        if self.is_placed && self.held.as_ref() == Some(&payload) {
             self.rewrite_at = None;
-            return true;
+            return match is_refused {
+                true => Settled::Failed(self.refused.why.clone()),
+                false => Settled::Done,
+            };
         }
-        self.say_left_out(&desired);
-        match self.writer.place(desired.payload.clone()).await {
-            Ok(placed) => {
-                self.backoff.reset();
-                self.rewrite_at = None;
-                self.held = Some(desired.payload.clone());
-                self.say_placed(&desired, placed);
-                true
+        let Some(placed) = self.place(&payload, heard).await else {
+            return Settled::NotYet;
+        };
+        self.say_placed(&desired, &payload, &placed, is_refused);
+        if self.pending.is_empty() {
+            return self.verify_what_is_there(&desired, is_refused).await;
+        }
+        let changes = self.pending.changes().to_vec();
+        let (hearing, refused) = (&mut self.hearing, &self.refused);
+        let is_newer = |newer: &DesiredRevision| newer.payload != desired.payload && !refused.is(newer);
+        let outcome = self.reloader.apply(&changes, hearing.newer(is_newer)).await;
+        self.conclude(&outcome).await;
+        match outcome {
+            Outcome::Superseded => Settled::Again,
+            Outcome::Loaded if is_refused => Settled::Failed(self.refused.why.clone()),
+            Outcome::Loaded => self.verify(desired, &changes).await,
+            Outcome::HeldBack(why) | Outcome::Failed(why) if is_refused || self.verify.is_none() => {
+                Settled::Failed(why)
             }
+            Outcome::HeldBack(why) | Outcome::Failed(why) => self.refuse(desired, why).await,
+        }
+    }
+
+    /// The directory had this content already: nobody is told. Whether it is good may not be known.
+    async fn verify_what_is_there(&mut self, desired: &DesiredRevision, is_refused: bool) -> Settled {
+        if is_refused {
+            return Settled::Failed(self.refused.why.clone());
+        }
+        if self.verify.is_some() && self.verified.as_ref() == Some(&desired.payload) {
+            self.keep_verified(&desired.payload).await;
+        }
+        Settled::Done
+    }
+
+    async fn verify(&mut self, desired: DesiredRevision, changes: &[Change]) -> Settled {
+        let Some(verify) = &self.verify else {
+            return Settled::Done;
+        };
+        let (hearing, refused) = (&mut self.hearing, &self.refused);
+        let is_newer = |newer: &DesiredRevision| newer.payload != desired.payload && !refused.is(newer);
+        let answer = tokio::select! {
+            biased;
+            answer = verify.run(changes) => answer,
+            () = hearing.newer(is_newer) => return Settled::Again,
+        };
+        self.metrics.verified(answer.is_ok());
+        match answer {
+            Ok(()) => {
+                self.keep_verified(&desired.payload).await;
+                info!("revision verified");
+                Settled::Done
+            }
+            Err(why) => self.refuse(desired, why).await,
+        }
+    }
+
+    async fn keep_verified(&mut self, payload: &Payload) {
+        self.verified = Some(payload.clone());
+        self.refused = Refused::default();
+        let payload = payload.clone();
+        if let Err(error) = self.writer.run(move |to| to.keep_verified(&payload)).await {
+            warn!(%error, "cannot keep the verified revision: after a restart it cannot be put back");
+        }
+    }
+
+    /// The next round puts the former revision back.
+    async fn refuse(&mut self, desired: DesiredRevision, why: String) -> Settled {
+        let has_former = self.verified.is_some();
+        warn!(error = %why, has_former, "the revision has not passed; the former one is put back, if there is one");
+        let versions = desired.versions.clone();
+        self.refused = Refused {
+            payload: Some(desired.payload),
+            versions: desired.versions,
+            why: why.clone(),
+            is_told: true,
+        };
+        if let Err(error) = self.writer.run(move |to| to.set_refused(versions)).await {
+            warn!(%error, "cannot remember the bad revision: after a restart it is tried again");
+        }
+        if has_former {
+            Settled::Again
+        } else {
+            Settled::Failed(why)
+        }
+    }
+
+    /// Writes; what has changed is pending then. `None` if it failed.
+    async fn place(&mut self, payload: &Payload, heard: Moment) -> Option<Placed> {
+        let job = payload.clone();
+        let written = self.writer.run(move |to| to.place(&job)).await;
+        let placed = match written {
+            Ok(placed) => placed,
             Err(error) => {
                 let pause = self.backoff.next_delay();
                 self.rewrite_at = Some(Instant::now() + pause);
-                let is_published = error.is_published;
-                warn!(%error, is_published, retry_in_ms = pause.as_millis(), "cannot write, the last good content stays");
-                false
+                self.metrics.wrote(Write::Failed, heard.elapsed());
+                let (is_published, retry_in_ms) = (error.is_published, pause.as_millis());
+                warn!(%error, is_published, retry_in_ms, "cannot write, the last good content stays");
+                self.write_error = Some(error);
+                // What is there now is not known well enough to leave it alone.
+                self.is_placed = false;
+                return None;
             }
+        };
+        self.backoff.reset();
+        self.rewrite_at = None;
+        self.write_error = None;
+        let write = if placed.is_new {
+            Write::New
+        } else {
+            Write::Unchanged
+        };
+        self.metrics.wrote(write, heard.elapsed());
+        if placed.is_new {
+            self.pending.absorb(Change {
+                path: Arc::clone(&self.path),
+                revision: placed.revision.clone(),
+                keys: changed_keys(self.held.as_ref(), payload).into(),
+                is_initial: false,
+                seen: heard,
+            });
         }
+        self.held = Some(payload.clone());
+        self.is_placed = true;
+        Some(placed)
     }
 
-    fn say_missing(&mut self, waiting: Waiting) {
-        if waiting.missing != self.said.missing {
-            for whom in &waiting.missing {
-                warn!(object = %whom, "waiting for an object that does not exist");
-            }
-            self.said.missing = waiting.missing;
+    /// Whoever was told has read the new files, or never will: those of before go.
+    async fn conclude(&mut self, outcome: &Outcome) {
+        if *outcome == Outcome::Loaded {
+            self.pending.clear();
         }
-    }
-
-    fn say_left_out(&mut self, desired: &DesiredRevision) {
-        for over in &desired.overridden {
-            debug!(
-                path = over.path,
-                loser = over.loser,
-                winner = over.winner,
-                "two objects have one key, the later one wins"
+        for error in self.writer.run(|to| to.sweep()).await {
+            warn!(
+                error,
+                "what should be gone is still there, and is tried again with the next revision"
             );
         }
-        if desired.refused != self.said.refused {
-            for why in &desired.refused {
-                warn!(error = %why, "left out");
-            }
-            self.said.refused.clone_from(&desired.refused);
+    }
+
+    fn tell_deafness(&self) {
+        let deaf = self.hearing.deaf();
+        self.reloader.progress_sender().send_if_modified(|progress| {
+            let is_other = progress.deaf != deaf;
+            progress.deaf.clone_from(&deaf);
+            is_other
+        });
+    }
+
+    fn say_refused(&mut self, desired: &DesiredRevision) {
+        if !self.refused.is_told {
+            let objects = names(desired);
+            warn!(objects, error = %self.refused.why, "not tried again until an object changes");
+            self.refused.is_told = true;
         }
     }
 
-    fn say_placed(&mut self, desired: &DesiredRevision, placed: Placed) {
-        let Placed {
-            revision,
-            is_new,
-            shadowed,
-            leftovers,
-        } = placed;
-        let objects: Vec<String> = desired
-            .versions
-            .iter()
-            .map(|version| format!("{}@{}", shown(version), version.resource_version))
-            .collect();
-        let (files, objects) = (desired.payload.len(), objects.join(" "));
-        if is_new {
-            info!(%revision, files, objects, "revision written");
-        } else {
-            info!(%revision, files, objects, "the directory has this content already");
+    fn say_placed(&mut self, desired: &DesiredRevision, payload: &Payload, placed: &Placed, is_former: bool) {
+        let (revision, files) = (&placed.revision, payload.len());
+        let objects = names(desired);
+        match (is_former, placed.is_new) {
+            (true, _) => info!(%revision, files, "former revision put back"),
+            (false, true) => info!(%revision, files, objects, "revision written"),
+            (false, false) => info!(%revision, files, objects, "the directory has this content already"),
         }
-        if shadowed != self.said.shadowed {
-            for name in &shadowed {
+        if placed.shadowed != self.shadowed {
+            for name in &placed.shadowed {
                 warn!(
                     name,
-                    "a file that is not ours is in the way of this one, which shows beneath ..data only"
+                    "a file that is not ours is in the way of this one, and stays"
                 );
             }
-            self.said.shadowed = shadowed;
+            self.metrics.shadowed(placed.shadowed.len());
+            self.shadowed.clone_from(&placed.shadowed);
         }
-        for error in leftovers {
+        for error in &placed.leftovers {
             warn!(
                 error,
                 "what should be gone is still there, and is tried again with the next revision"
@@ -298,32 +440,54 @@ impl Sync {
 
     /// For whoever waited in vain.
     fn why_not(&self) -> String {
-        let mut reasons: Vec<String> = self.interrupted.values().cloned().collect();
-        match self.world.desired() {
-            Desired::Waiting(waiting) => {
-                reasons.extend(
-                    waiting
-                        .missing
-                        .iter()
-                        .map(|whom| format!("{whom} does not exist")),
-                );
-                if reasons.is_empty() {
-                    reasons.extend(
-                        waiting
-                            .unheard
-                            .iter()
-                            .map(|whom| format!("no answer about {whom}")),
-                    );
-                }
-            }
-            Desired::Impossible(why) => reasons.push(why),
-            Desired::Revision(_) if reasons.is_empty() => {
-                reasons.push("the directory cannot be written, see the lines above".to_owned());
-            }
-            Desired::Revision(_) => {}
-        }
+        let mut reasons = self.hearing.why_not();
+        reasons.extend(self.write_error.as_ref().map(ToString::to_string));
         reasons.join("; ")
     }
+}
+
+type Sources = (Vec<crate::sync::merge::Selection>, Following);
+
+fn sources(config: &SyncConfig) -> Result<Sources, SyncError> {
+    if let Some(from) = &config.from {
+        let namespace = config.namespace_of_manifests();
+        let selections = config.selections(Some(&namespace));
+        let following = Following::of_manifests(from.clone(), namespace, selections.clone())?;
+        return Ok((selections, following));
+    }
+    let api = ClientConfig::find(
+        config.kubeconfig.as_deref(),
+        config.context.as_deref(),
+        &Surroundings::of_process(),
+    )?;
+    let selections = config.selections(api.namespace.as_deref());
+    let following = Following::of_api(&Client::new(api)?, &selections);
+    Ok((selections, following))
+}
+
+fn verify(config: &VerifyConfig) -> Verify {
+    let tls = TlsFiles {
+        ca: config.ca.clone(),
+        ..TlsFiles::system("verify")
+    };
+    let probe = match &config.who {
+        VerifyWho::Command(command) => Probe::Command(Check::new(command.clone(), QUESTION_TIMEOUT)),
+        VerifyWho::Url(url) => Probe::Url {
+            client: HttpClient::new(url.place.clone(), tls, QUESTION_TIMEOUT),
+            path: url.path.clone(),
+            url: url.shown(),
+        },
+    };
+    Verify::new(probe, config.window)
+}
+
+/// `shop/configmap/app@7 …`.
+fn names(desired: &DesiredRevision) -> String {
+    let names = desired
+        .versions
+        .iter()
+        .map(|version| format!("{}@{}", shown(version), version.resource_version));
+    names.collect::<Vec<_>>().join(" ")
 }
 
 async fn until(moment: Option<Instant>) {

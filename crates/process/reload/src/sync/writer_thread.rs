@@ -4,40 +4,41 @@ use std::io;
 use std::sync::mpsc;
 use std::thread;
 
-use hotmap_volume::Payload;
 use tokio::sync::oneshot;
 
-use crate::sync::destination::{Destination, PlaceError, Placed};
+use crate::sync::destination::Destination;
 
-type Answer = Result<Placed, PlaceError>;
+type Job = Box<dyn FnOnce(&mut Destination) + Send>;
 
-/// A thread with the only writer of a directory. It ends when this is dropped, after what it is at.
+/// A thread that owns the directory. It ends when this is dropped, after what it is at.
 pub(crate) struct WriterThread {
-    jobs: mpsc::Sender<(Payload, oneshot::Sender<Answer>)>,
+    jobs: mpsc::Sender<Job>,
 }
 
 impl WriterThread {
-    pub(crate) fn start(destination: Destination) -> io::Result<Self> {
-        let (jobs, receiver) = mpsc::channel::<(Payload, oneshot::Sender<Answer>)>();
+    pub(crate) fn start(mut destination: Destination) -> io::Result<Self> {
+        let (jobs, receiver) = mpsc::channel::<Job>();
         thread::Builder::new()
             .name("sync-writer".to_owned())
             .spawn(move || {
-                for (payload, answer) in receiver {
-                    // Nobody waits any more when the process is about to end; the write is whole all the same.
-                    let _ = answer.send(destination.place(&payload));
+                for job in receiver {
+                    job(&mut destination);
                 }
             })?;
         Ok(Self { jobs })
     }
 
-    /// Writes; whoever calls waits, and sends no second one meanwhile.
-    pub(crate) async fn place(&self, payload: Payload) -> Answer {
+    /// Does something there, and waits for it.
+    pub(crate) async fn run<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&mut Destination) -> T + Send + 'static,
+    ) -> T {
         let (sender, answer) = oneshot::channel();
-        let gone = || PlaceError {
-            message: "the thread that writes has ended".to_owned(),
-            is_published: false,
-        };
-        self.jobs.send((payload, sender)).map_err(|_| gone())?;
-        answer.await.unwrap_or_else(|_| Err(gone()))
+        let job: Job = Box::new(move |destination| {
+            // Nobody waits any more when the process is about to end; what was done is whole all the same.
+            let _ = sender.send(work(destination));
+        });
+        self.jobs.send(job).expect("the thread lives as long as this");
+        answer.await.expect("a write does not panic")
     }
 }

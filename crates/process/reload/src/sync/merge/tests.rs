@@ -38,6 +38,7 @@ fn document(kind: ObjectKind, name: &str, keys: &[(&str, &str)]) -> Document {
             resource_version: "7".to_owned(),
         },
         annotations: BTreeMap::new(),
+        labels: BTreeMap::new(),
         keys: keys
             .iter()
             .map(|(key, value)| ((*key).to_owned(), Bytes::copy_from_slice(value.as_bytes())))
