@@ -5,7 +5,7 @@ use std::io::{self, IsTerminal};
 use std::process::ExitCode;
 
 use clap::Parser;
-use hotmap_reload::cli::{ProcessCommand, translate};
+use hotmap_reload::cli::{ProcessCommand, k8s_sidecar_call, translate};
 use tracing_subscriber::filter::Targets;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
@@ -15,7 +15,8 @@ const EXIT_CALL: u8 = 2;
 
 /// Brings changed configuration to the process that uses it.
 ///
-/// Called without a command and with the flags of configmap-reload or of prometheus-config-reloader, it does what they do.
+/// Called without a command and with the flags of configmap-reload or of prometheus-config-reloader, it does what they do; called
+/// without any, in the environment of k8s-sidecar, what that does.
 /// Exit codes: 0 done, 1 it failed, 2 the call was wrong.
 #[derive(Debug, Parser)]
 #[command(
@@ -40,15 +41,14 @@ struct Cli {
 
 fn main() -> ExitCode {
     hotmap_reload::resolve_names_by_files_and_dns();
-    let arguments: Vec<OsString> = std::env::args_os().collect();
-    let (cli, notes) = match translate(&arguments) {
-        Ok(Some(translation)) => (Cli::parse_from(translation.arguments), translation.notes),
-        Ok(None) => (Cli::parse(), Vec::new()),
-        Err(error) => {
-            eprintln!("hotmap-reload: {error}");
+    let (arguments, notes) = match arguments() {
+        Ok(arguments) => arguments,
+        Err(why) => {
+            eprintln!("hotmap-reload: {why}");
             return ExitCode::from(EXIT_CALL);
         }
     };
+    let cli = Cli::parse_from(arguments);
     let Ok(filter) = cli.log.parse::<Targets>() else {
         eprintln!(
             "hotmap-reload: --log {:?} is not a filter such as `info` or `hotmap_reload=debug`",
@@ -66,4 +66,21 @@ fn main() -> ExitCode {
         tracing::warn!("{note}");
     }
     cli.command.main()
+}
+
+/// The words of this call in our own words, and what is to be said about them.
+fn arguments() -> Result<(Vec<OsString>, Vec<String>), String> {
+    let mut words: Vec<OsString> = std::env::args_os().collect();
+    if words.len() == 1
+        && let Some(call) = k8s_sidecar_call(&|name| std::env::var(name).ok())
+    {
+        let call = call?;
+        words.extend(call.arguments.into_iter().map(OsString::from));
+        return Ok((words, call.notes));
+    }
+    match translate(&words) {
+        Ok(Some(translation)) => Ok((translation.arguments, translation.notes)),
+        Ok(None) => Ok((words, Vec::new())),
+        Err(error) => Err(error.to_string()),
+    }
 }

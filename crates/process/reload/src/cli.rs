@@ -2,6 +2,7 @@
 
 mod dialect;
 pub(crate) mod duration;
+mod k8s_sidecar;
 mod reload;
 mod run;
 mod serve;
@@ -13,6 +14,7 @@ use std::process::ExitCode;
 use clap::Subcommand;
 
 pub use dialect::{DialectError, Translation, translate};
+pub use k8s_sidecar::{SidecarCall, k8s_sidecar_call};
 pub use reload::ReloadArgs;
 pub use run::RunArgs;
 pub use sync::SyncArgs;

@@ -19,9 +19,12 @@ mod merge;
 mod metrics;
 pub(crate) mod object;
 mod plain;
+pub(crate) mod print;
+mod rbac;
 mod run;
 mod sidecar;
 mod state;
+mod unit;
 mod verify;
 mod writer_thread;
 

@@ -1,5 +1,6 @@
 //! `hotmap sync`.
 
+use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -10,7 +11,7 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use crate::cli::duration::duration;
 use crate::cli::targets::ReloaderArgs;
-use crate::sync::{Layout, SyncConfig, object::ObjectKind, run, with_causes};
+use crate::sync::{Layout, SyncConfig, object::ObjectKind, print, run, with_causes};
 
 /// The call was wrong.
 const EXIT_CALL: u8 = 2;
@@ -104,12 +105,35 @@ pub struct SyncArgs {
     /// The context of the kubeconfig [default: its current one]
     #[arg(long, env = "HOTMAP_CONTEXT", value_name = "NAME")]
     pub(crate) context: Option<String>,
+    /// Files of an object that has this annotation go into the directory beneath DIR that it names.
+    #[arg(long, env = "HOTMAP_FOLDER_ANNOTATION", value_name = "ANNOTATION")]
+    pub(crate) folder_annotation: Option<String>,
+    /// Call files namespace_NAMESPACE.KIND_NAME.KEY, so that no two objects have the same one.
+    #[arg(long, env = "HOTMAP_UNIQUE_NAMES")]
+    pub(crate) unique_names: bool,
+    /// Leave keys out that k8s-sidecar would fetch from a URL.
+    #[arg(long, hide = true)]
+    pub(crate) as_k8s_sidecar: bool,
+    /// Print a service account with the rights that this call needs, and do nothing else.
+    #[arg(
+        long,
+        value_name = "ACCOUNT",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "hotmap-sync",
+        conflicts_with = "from"
+    )]
+    pub(crate) print_rbac: Option<String>,
+    /// Print a systemd service that makes this call, and do nothing else.
+    #[arg(long, conflicts_with = "print_rbac")]
+    pub(crate) print_unit: bool,
     #[command(flatten)]
     pub(crate) reloader: ReloaderArgs,
 }
 
 impl SyncArgs {
     pub(crate) fn main(self) -> ExitCode {
+        let (account, is_unit) = (self.print_rbac.clone(), self.print_unit);
         let config = match SyncConfig::try_from(self) {
             Ok(config) => config,
             Err(error) => {
@@ -117,6 +141,18 @@ impl SyncArgs {
                 return ExitCode::from(EXIT_CALL);
             }
         };
+        if let Some(account) = account {
+            return printed(&print::rbac(&config, &account));
+        }
+        if is_unit {
+            return match print::unit(&config) {
+                Ok(unit) => printed(&unit),
+                Err(error) => {
+                    eprintln!("hotmap: {error}");
+                    ExitCode::from(EXIT_CALL)
+                }
+            };
+        }
         match run_to_end(config) {
             Ok(code) => code,
             Err(error) => {
@@ -124,6 +160,14 @@ impl SyncArgs {
                 ExitCode::FAILURE
             }
         }
+    }
+}
+
+fn printed(text: &str) -> ExitCode {
+    match std::io::stdout().write_all(text.as_bytes()) {
+        Ok(()) => ExitCode::SUCCESS,
+        // Whoever reads has seen enough.
+        Err(_) => ExitCode::FAILURE,
     }
 }
 

@@ -135,6 +135,11 @@ pub struct ReloaderArgs {
 }
 
 impl ReloaderArgs {
+    /// Whether programs are started for a change.
+    pub(crate) fn starts_commands(&self) -> bool {
+        self.check.is_some() || !self.targets.exec.exec.is_empty()
+    }
+
     /// What may run: reads the files that targets need at the start. `variables` is what templates refer to.
     ///
     /// # Errors

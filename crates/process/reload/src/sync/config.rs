@@ -89,8 +89,16 @@ impl TryFrom<SyncArgs> for SyncConfig {
     fn try_from(args: SyncArgs) -> Result<Self, ConfigError> {
         let wrong = |text: &str| ConfigError(text.to_owned());
         let mut typed = args.objects;
-        let directory = typed.pop().map(PathBuf::from);
-        let directory = directory.ok_or_else(|| wrong("which directory? give DIR as the last argument"))?;
+        // Rights do not depend on the directory: it may be left out there.
+        let is_last_an_object = typed
+            .last()
+            .is_some_and(|last| last.parse::<TypedObject>().is_ok());
+        let directory = if args.print_rbac.is_some() && is_last_an_object {
+            PathBuf::new()
+        } else {
+            let last = typed.pop().map(PathBuf::from);
+            last.ok_or_else(|| wrong("which directory? give DIR as the last argument"))?
+        };
         let objects = typed
             .iter()
             .map(|object| object.parse())
@@ -111,6 +119,18 @@ impl TryFrom<SyncArgs> for SyncConfig {
                 "with several namespaces say where each object is: NAMESPACE/configmap/NAME",
             ));
         }
+        let has_rules = args.as_k8s_sidecar || args.unique_names || args.folder_annotation.is_some();
+        if has_rules && objects.iter().any(|object| object.subdirectory.is_some()) {
+            return Err(wrong(
+                "--folder-annotation and --unique-names say where files go, and so does KIND/NAME=SUBDIRECTORY: give one",
+            ));
+        }
+        let sidecar = has_rules.then(|| SidecarRules {
+            annotation: args.folder_annotation,
+            folder: directory.clone(),
+            unique_names: args.unique_names,
+            refuses_urls: args.as_k8s_sidecar,
+        });
         let verify = args.verify.map(verify_who).transpose()?;
         Ok(Self {
             objects,
@@ -123,7 +143,7 @@ impl TryFrom<SyncArgs> for SyncConfig {
             secrets_on_disk: args.secrets_on_disk,
             is_optional: args.optional,
             once: args.once.then(|| args.once_timeout.unwrap_or(ONCE_TIMEOUT)),
-            sidecar: None,
+            sidecar,
             kubeconfig: args.kubeconfig,
             context: args.context,
             from: args.from,
@@ -172,13 +192,13 @@ impl SyncConfig {
         selections
     }
 
-    /// Where objects of manifests are that do not say it.
-    pub(crate) fn namespace_of_manifests(&self) -> String {
-        match &self.namespaces {
-            Namespaces::These(names) => names.first().cloned(),
-            Namespaces::OfContext | Namespaces::All => None,
-        }
-        .unwrap_or_else(|| DEFAULT_NAMESPACE.to_owned())
+    /// Where objects are that do not say it.
+    pub(crate) fn home_namespace(&self, of_context: Option<&str>) -> String {
+        let named = match &self.namespaces {
+            Namespaces::These(names) => names.first().map(String::as_str),
+            Namespaces::OfContext | Namespaces::All => of_context,
+        };
+        named.unwrap_or(DEFAULT_NAMESPACE).to_owned()
     }
 
     /// Whether Secrets are among what is asked for.

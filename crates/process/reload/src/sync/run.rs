@@ -450,7 +450,7 @@ type Sources = (Vec<crate::sync::merge::Selection>, Following);
 
 fn sources(config: &SyncConfig) -> Result<Sources, SyncError> {
     if let Some(from) = &config.from {
-        let namespace = config.namespace_of_manifests();
+        let namespace = config.home_namespace(None);
         let selections = config.selections(Some(&namespace));
         let following = Following::of_manifests(from.clone(), namespace, selections.clone())?;
         return Ok((selections, following));

@@ -14,17 +14,20 @@ const URL_SUFFIX: &str = ".url";
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct SidecarRules {
     /// The annotation that may name another folder (`FOLDER_ANNOTATION`).
-    pub(crate) annotation: String,
+    pub(crate) annotation: Option<String>,
     /// The folder itself (`FOLDER`): an absolute value has to lie in it.
     pub(crate) folder: PathBuf,
     /// Whether file names say which object they are of (`UNIQUE_FILENAMES`).
     pub(crate) unique_names: bool,
+    /// Whether keys are left out whose value k8s-sidecar takes for the address of the content.
+    pub(crate) refuses_urls: bool,
 }
 
 impl SidecarRules {
     /// The directory beneath the folder in which the object's files go; or why the object is left out.
     pub(crate) fn subdirectory(&self, document: &Document) -> Result<Option<String>, String> {
-        let Some(value) = document.annotations.get(&self.annotation) else {
+        let annotation = self.annotation.as_ref();
+        let Some(value) = annotation.and_then(|annotation| document.annotations.get(annotation)) else {
             return Ok(None);
         };
         let beneath = Path::new(value);
@@ -51,7 +54,7 @@ impl SidecarRules {
     /// The name of a key's file; or why there is none.
     pub(crate) fn file_name(&self, document: &Document, key: &str) -> Result<String, String> {
         let version = &document.version;
-        if key.ends_with(URL_SUFFIX) {
+        if self.refuses_urls && key.ends_with(URL_SUFFIX) {
             return Err(format!(
                 "key {key:?} of {} is left out: content is not fetched from a URL; put it into the object",
                 shown(version)
@@ -69,7 +72,7 @@ impl SidecarRules {
         format!(
             "{} is left out: its annotation {} leads to {value:?}, which is not beneath {}",
             shown(&document.version),
-            self.annotation,
+            self.annotation.as_deref().unwrap_or_default(),
             self.folder.display()
         )
     }
@@ -90,9 +93,10 @@ mod tests {
 
     fn rules(unique_names: bool) -> SidecarRules {
         SidecarRules {
-            annotation: "folder".to_owned(),
+            annotation: Some("folder".to_owned()),
             folder: "/tmp/dashboards".into(),
             unique_names,
+            refuses_urls: true,
         }
     }
 
