@@ -1,7 +1,8 @@
 //! `hotmap-reload sync` over manifests: no API, no cluster, no root.
 
 use std::fs;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -194,6 +195,7 @@ fn targets_are_told_of_each_revision_and_of_its_keys() {
     // The same content after a restart is no change.
     let mut running = home.start(&["configmap/app", "d", "--exec", &tell]);
     running.line_with("the directory has this content already");
+    running.line_with("change loaded");
     home.config_map("app", &[("a", "1")]);
     running.line_with("change loaded");
     assert_eq!(fs::read_to_string(told).expect("told"), "a b\nb c\nb c\n");
@@ -357,5 +359,161 @@ fn a_secret_of_a_manifest_is_refused_on_a_disk_too() {
     assert_eq!(
         fs::read_to_string(memory.path().join("d/key")).expect("written"),
         "hunter2"
+    );
+}
+
+/// A receiver of requests: the first line of each, and its body.
+fn receiver() -> (String, Receiver<String>) {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let address = listener.local_addr().expect("bound");
+    let (sender, requests) = channel();
+    thread::spawn(move || {
+        for stream in listener.incoming().map_while(Result::ok) {
+            let mut stream = BufReader::new(stream);
+            let mut lines = Vec::new();
+            let mut length = 0;
+            loop {
+                let mut line = String::new();
+                if stream.read_line(&mut line).unwrap_or_default() <= 2 {
+                    break;
+                }
+                let lower = line.to_ascii_lowercase();
+                if let Some(text) = lower.strip_prefix("content-length:") {
+                    length = text.trim().parse().unwrap_or_default();
+                }
+                if lines.is_empty() || lower.starts_with("authorization:") {
+                    lines.push(line.trim().to_owned());
+                }
+            }
+            let mut body = vec![0; length];
+            drop(stream.read_exact(&mut body));
+            lines.push(String::from_utf8_lossy(&body).into_owned());
+            drop(
+                stream
+                    .get_mut()
+                    .write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n"),
+            );
+            if sender.send(lines.join(" | ")).is_err() {
+                return;
+            }
+        }
+    });
+    (format!("http://{address}/reload"), requests)
+}
+
+#[test]
+fn the_environment_of_k8s_sidecar_is_a_call() {
+    let home = Home::new();
+    let manifest = |folder: &str, data: &str| {
+        format!(
+            "kind: ConfigMap\nmetadata: {{name: one, namespace: shop, labels: {{grafana_dashboard: '1'}}, annotations: \
+             {{k8s-sidecar-target-directory: {folder}}}}}\ndata: {data}\n"
+        )
+    };
+    home.manifest(
+        "one",
+        &manifest("team", "{a.json: '1', b.json.url: 'http://127.0.0.1/'}"),
+    );
+    let (url, requests) = receiver();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_hotmap-reload"));
+    command
+        .env_clear()
+        .envs([
+            ("NO_COLOR", "1"),
+            ("HOTMAP_FROM", "manifests"),
+            ("LABEL", "grafana_dashboard"),
+            ("LABEL_VALUE", "1"),
+            ("FOLDER", "dashboards"),
+            ("NAMESPACE", "ALL"),
+            ("UNIQUE_FILENAMES", "true"),
+            ("REQ_URL", &url),
+            ("REQ_METHOD", "POST"),
+            ("REQ_PAYLOAD", "{\"a\":1}"),
+            ("REQ_USERNAME", "u"),
+            ("REQ_PASSWORD", "hunter2"),
+            ("SLEEP_TIME", "60"),
+            ("DEFAULT_FILE_MODE", "440"),
+        ])
+        .current_dir(home.0.path());
+    let mut running = Running::start(&mut command);
+    running.line_with("SLEEP_TIME has no effect here");
+    running.line_with("content is not fetched from a URL");
+    running.line_with("change loaded");
+    let file = "team/namespace_shop.configmap_one.a.json";
+    assert_eq!(home.shown("dashboards"), format!("{file}=1"));
+    let mode = fs::metadata(home.path("dashboards").join(file))
+        .expect("a file")
+        .permissions()
+        .mode();
+    assert_eq!(mode & 0o777, 0o440);
+    let request = requests.recv_timeout(PATIENCE).expect("a request");
+    assert_eq!(
+        request,
+        "POST /reload HTTP/1.1 | authorization: Basic dTpodW50ZXIy | {\"a\":1}"
+    );
+    home.manifest("one", &manifest("/etc", "{a.json: '1'}"));
+    running.line_with("which is not beneath dashboards");
+    running.line_with("change loaded");
+    assert_eq!(home.shown("dashboards"), "");
+    assert!(
+        running.seen.iter().all(|line| !line.contains("hunter2")),
+        "{:#?}",
+        running.seen
+    );
+
+    // What is wrong is named.
+    let mut command = Command::new(env!("CARGO_BIN_EXE_hotmap-reload"));
+    command
+        .env_clear()
+        .envs([("LABEL", "a"), ("FOLDER", "d"), ("RESOURCE", "pods")]);
+    let output = command.output().expect("it starts");
+    assert_eq!(output.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("RESOURCE=\"pods\" is none of"));
+}
+
+#[test]
+fn the_printed_unit_is_one_that_systemd_takes() {
+    let home = Home::new();
+    let output = home
+        .sync(&[
+            "configmap/app",
+            "conf d",
+            "--exec",
+            "echo $HOME 100%",
+            "--print-unit",
+        ])
+        .output()
+        .expect("it starts");
+    assert!(output.status.success());
+    let unit = String::from_utf8(output.stdout).expect("text");
+    let command = r#"sync --from manifests configmap/app "conf d" --exec "echo $$HOME 100%%""#;
+    assert!(
+        unit.lines()
+            .any(|line| line.starts_with("ExecStart=/") && line.ends_with(command)),
+        "{unit}"
+    );
+    let file = home.path("hotmap-sync.service");
+    fs::write(&file, &unit).expect("ours");
+    let Ok(verified) = Command::new("systemd-analyze")
+        .args(["verify", "--man=no"])
+        .arg(&file)
+        .output()
+    else {
+        println!("skipped: systemd-analyze is not here");
+        return;
+    };
+    let said = String::from_utf8_lossy(&verified.stderr);
+    assert!(verified.status.success(), "{said}\n{unit}");
+    assert!(!said.contains("hotmap-sync.service"), "{said}\n{unit}");
+    // 0 is safest, 10 is a service without any limit.
+    let rated = Command::new("systemd-analyze")
+        .args(["security", "--offline=yes", "--threshold=25", "--no-pager"])
+        .arg(&file)
+        .output()
+        .expect("it is here");
+    assert!(
+        rated.status.success(),
+        "{}",
+        String::from_utf8_lossy(&rated.stdout)
     );
 }

@@ -256,3 +256,151 @@ fn calls_that_cannot_be_meant_are_refused_with_what_to_do() {
         has(&error, &[expected]);
     }
 }
+
+/// Makes the account `hotmap-sync` if it is not there; returns a kubeconfig that is known by its token alone.
+fn of_account(kubectl: &Kubectl) -> String {
+    let token = kubectl.ok("create token hotmap-sync");
+    let kubeconfig = kubectl.file("account.kubeconfig", kubectl.ok("config view --raw --flatten"));
+    let kubeconfig = kubeconfig.display().to_string();
+    kubectl.ok(&format!(
+        "config set-credentials account --kubeconfig={kubeconfig} --token={}",
+        token.trim()
+    ));
+    kubectl.ok(&format!(
+        "config set-context --current --user=account --kubeconfig={kubeconfig}"
+    ));
+    kubeconfig
+}
+
+#[test]
+fn the_printed_role_is_enough_and_no_more() {
+    let Some(kubectl) = kubectl() else { return };
+    kubectl.ok("create configmap app --from-literal=a=1");
+    kubectl.ok("create configmap other --from-literal=o=1");
+    kubectl.ok("create secret generic tls --from-literal=key=k");
+    kubectl.ok("create serviceaccount hotmap-sync");
+    let kubeconfig = of_account(&kubectl);
+    let memory = in_memory();
+    let directory = memory.path().join("d");
+    let directory = directory.display().to_string();
+    let arguments = [
+        "configmap/app",
+        "secret/tls",
+        &directory,
+        "--kubeconfig",
+        &kubeconfig,
+    ];
+    let account = |arguments: &[&str]| {
+        let mut command = hotmap();
+        command.arg("sync").args(arguments);
+        finish(&mut command, None)
+    };
+    // Without the role it is said what to do, and it is in force as soon as it is there.
+    let mut call = Command::new("sh");
+    call.args(["-c", r#"exec "$0" sync "$@" 2>&1"#])
+        .arg(hotmap().get_program())
+        .args(arguments)
+        .env("NO_COLOR", "1")
+        .env("HOTMAP_LOG", "info");
+    let mut running = Running::start(&mut call);
+    has(
+        &running.line_with("no right to list and watch"),
+        &["cannot list resource", "hotmap sync --print-rbac"],
+    );
+    let role = account(&[
+        "configmap/app",
+        "secret/tls",
+        "--print-rbac",
+        "--kubeconfig",
+        &kubeconfig,
+    ])
+    .ok();
+    has(
+        &role,
+        &[
+            "resourceNames: [app]",
+            "resourceNames: [tls]",
+            "kind: RoleBinding",
+        ],
+    );
+    kubectl.apply(&role);
+    running.line_with("revision written");
+    assert_eq!(shown(Path::new(&directory)), "a=1 key=k");
+    kubectl.ok("patch configmap app -p {\"data\":{\"a\":\"2\"}}");
+    running.line_with("revision written");
+    drop(running);
+    let other = kubectl.server.home().join("other").display().to_string();
+    let error = account(&[
+        "configmap/other",
+        &other,
+        "--kubeconfig",
+        &kubeconfig,
+        "--once",
+        "--once-timeout",
+        "1s",
+    ])
+    .refused();
+    has(&error, &["no right to list and watch configmap/other"]);
+    assert_eq!(
+        kubectl
+            .run("auth can-i list configmaps --as=system:serviceaccount:default:hotmap-sync")
+            .code,
+        1
+    );
+}
+
+#[test]
+fn a_bad_revision_is_not_tried_again_after_a_restart_until_it_changes() {
+    let Some(kubectl) = kubectl() else { return };
+    kubectl.ok("create configmap app --from-literal=level=good");
+    let directory = kubectl.server.home().join("d");
+    let arguments = [
+        "configmap/app",
+        "d",
+        "--verify",
+        "grep -q good d/level",
+        "--verify-for",
+        "0",
+    ];
+    let mut running = start(&kubectl, &arguments);
+    running.line_with("revision verified");
+    kubectl.ok("patch configmap app -p {\"data\":{\"level\":\"bad\"}}");
+    running.line_with("the revision has not passed");
+    running.line_with("former revision put back");
+    running.line_with("change loaded");
+    drop(running);
+    let mut running = start(&kubectl, &arguments);
+    running.line_with("not tried again until an object changes");
+    assert_eq!(shown(&directory), "level=good");
+    kubectl.ok("patch configmap app -p {\"data\":{\"level\":\"good-again\"}}");
+    running.line_with("revision verified");
+    assert_eq!(shown(&directory), "level=good-again");
+}
+
+#[test]
+fn the_annotation_of_k8s_sidecar_leads_nowhere_outside() {
+    let Some(kubectl) = kubectl() else { return };
+    let home = kubectl.server.home();
+    let outside = home.join("outside").display().to_string();
+    for (name, folder) in [("one", "team"), ("two", "../outside"), ("three", &outside)] {
+        kubectl.ok(&format!("create configmap {name} --from-literal={name}=1"));
+        kubectl.ok(&format!("label configmap {name} dashboard=1"));
+        kubectl.ok(&format!("annotate configmap {name} folder={folder}"));
+    }
+    let mut running = start(
+        &kubectl,
+        &[
+            "-l",
+            "dashboard",
+            "d",
+            "--folder-annotation",
+            "folder",
+            "--layout",
+            "plain",
+        ],
+    );
+    running.line_with("is left out: its annotation folder leads to");
+    running.line_with("revision written");
+    assert_eq!(shown(&home.join("d/team")), "one=1");
+    assert!(!home.join("outside").exists());
+}

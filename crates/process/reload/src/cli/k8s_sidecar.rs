@@ -100,6 +100,9 @@ fn call(label: &str, get: &dyn Fn(&str) -> Option<String>) -> Result<SidecarCall
     if get("METHOD").as_deref() == Some("LIST") {
         words.push("--once");
     }
+    if let Some(port) = get("HEALTH_PORT") {
+        words.flag("--metrics-address", format!("0.0.0.0:{port}"));
+    }
     request(get, &mut words)?;
     if let Some(script) = get("SCRIPT") {
         let quoted = format!("'{}'", script.replace('\'', r"'\''"));
@@ -294,10 +297,11 @@ mod tests {
                 ("DEFAULT_FILE_MODE", "440"),
                 ("METHOD", "LIST"),
                 ("LOG_LEVEL", "DEBUG"),
+                ("HEALTH_PORT", "8080"),
                 ("HOTMAP_LAYOUT", "projected"),
             ],
-            "--log=debug --folder-annotation=f --mode=440 --unique-names --once --selector=a=1 --kind=configmap,secret \
-             --all-namespaces -- /d",
+            "--log=debug --folder-annotation=f --mode=440 --unique-names --once --metrics-address=0.0.0.0:8080 --selector=a=1 \
+             --kind=configmap,secret --all-namespaces -- /d",
         );
         check(
             &[

@@ -10,6 +10,7 @@ use hotmap_volume::Ownership;
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::cli::duration::duration;
+use crate::cli::serve::ServeArgs;
 use crate::cli::targets::ReloaderArgs;
 use crate::sync::{Layout, SyncConfig, object::ObjectKind, print, run, with_causes};
 
@@ -129,6 +130,8 @@ pub struct SyncArgs {
     pub(crate) print_unit: bool,
     #[command(flatten)]
     pub(crate) reloader: ReloaderArgs,
+    #[command(flatten)]
+    pub(crate) serve: ServeArgs,
 }
 
 impl SyncArgs {

@@ -6,6 +6,7 @@ use std::time::Duration;
 use hotmap_object::{LabelSelector, names};
 use hotmap_volume::{FileMode, Ownership};
 
+use crate::announcer::AnnouncerConfig;
 use crate::cli::{ReloaderArgs, SyncArgs};
 use crate::command::CommandLine;
 use crate::http::Url;
@@ -42,6 +43,8 @@ pub(crate) struct SyncConfig {
     pub(crate) from: Option<PathBuf>,
     pub(crate) reloader: ReloaderArgs,
     pub(crate) verify: Option<VerifyConfig>,
+    /// Who else is told how far it is.
+    pub(crate) announcer: AnnouncerConfig,
 }
 
 /// Who is asked whether all is well, and how long.
@@ -132,11 +135,16 @@ impl TryFrom<SyncArgs> for SyncConfig {
             refuses_urls: args.as_k8s_sidecar,
         });
         let verify = args.verify.map(verify_who).transpose()?;
+        let mut announcer = args.serve.into_config();
+        if has_secrets(&objects, labels.as_ref()) {
+            announcer.secrecy.secret.push(directory.clone());
+        }
         Ok(Self {
             objects,
             labels,
             namespaces,
             directory,
+            announcer,
             layout: args.layout,
             modes: modes(args.mode)?,
             owner: args.owner,
@@ -203,12 +211,14 @@ impl SyncConfig {
 
     /// Whether Secrets are among what is asked for.
     pub(crate) fn has_secrets(&self) -> bool {
-        let mut kinds = self.labels.iter().flat_map(|labels| &labels.kinds);
-        self.objects
-            .iter()
-            .any(|object| object.kind == ObjectKind::Secret)
-            || kinds.any(|kind| *kind == ObjectKind::Secret)
+        has_secrets(&self.objects, self.labels.as_ref())
     }
+}
+
+fn has_secrets(objects: &[TypedObject], labels: Option<&Labelled>) -> bool {
+    let of_labels = labels.iter().flat_map(|labels| &labels.kinds);
+    let mut kinds = objects.iter().map(|object| &object.kind).chain(of_labels);
+    kinds.any(|kind| *kind == ObjectKind::Secret)
 }
 
 impl Namespaces {

@@ -7,11 +7,12 @@ use std::sync::Arc;
 use std::time::{Duration, Instant as Moment};
 
 use hotmap_client::{Backoff, Client, ClientConfig, Surroundings};
-use hotmap_projection::Change;
+use hotmap_projection::{Change, Revision};
 use hotmap_volume::Payload;
 use tokio::time::{Instant, sleep_until};
 use tracing::{info, warn};
 
+use crate::announcer::{Announcer, AnnouncerError};
 use crate::check::Check;
 use crate::http::{HttpClient, TlsFiles};
 use crate::metrics::Metrics;
@@ -46,6 +47,8 @@ pub(crate) enum SyncError {
     Manifests(#[from] ManifestsError),
     #[error(transparent)]
     Destination(#[from] DestinationError),
+    #[error(transparent)]
+    Announcer(#[from] AnnouncerError),
     #[error("{0}")]
     Flags(String),
     #[error("cannot start the thread that writes")]
@@ -61,6 +64,7 @@ impl SyncError {
     pub(crate) fn exit_code(&self) -> ExitCode {
         match self {
             Self::Flags(_)
+            | Self::Announcer(AnnouncerError::NotWatched { .. })
             | Self::Destination(
                 DestinationError::SecretsOnDisk { .. } | DestinationError::OtherLayout { .. },
             ) => ExitCode::from(2),
@@ -70,14 +74,20 @@ impl SyncError {
 }
 
 /// Syncs until `stop`, or until it is done once.
-pub(crate) async fn run(config: SyncConfig, stop: impl Future<Output = ()>) -> Result<(), SyncError> {
+pub(crate) async fn run(mut config: SyncConfig, stop: impl Future<Output = ()>) -> Result<(), SyncError> {
     let once = config.once;
+    let announcer = Announcer::open(
+        std::mem::take(&mut config.announcer),
+        std::slice::from_ref(&config.directory),
+    )?;
     let mut sync = Sync::start(config)?;
+    let announcing = announcer.run(&sync.reloader);
     let deadline = once.map(|after| Instant::now() + after);
     tokio::select! {
         biased;
         // Whatever is given up here is whole: a write ends in its thread, a command is killed.
         () = stop => Ok(()),
+        () = announcing => Ok(()),
         ended = sync.run(once, deadline) => ended,
     }
 }
@@ -192,6 +202,7 @@ impl Sync {
     }
 
     async fn run(&mut self, once: Option<Duration>, deadline: Option<Instant>) -> Result<(), SyncError> {
+        self.tell_deafness();
         self.restore_verified().await;
         loop {
             tokio::select! {
@@ -258,8 +269,10 @@ impl Sync {
         let Some(placed) = self.place(&payload, heard).await else {
             return Settled::NotYet;
         };
+        self.tell_deafness();
         self.say_placed(&desired, &payload, &placed, is_refused);
         if self.pending.is_empty() {
+            self.adopt(&payload, placed.revision).await;
             return self.verify_what_is_there(&desired, is_refused).await;
         }
         let changes = self.pending.changes().to_vec();
@@ -276,6 +289,18 @@ impl Sync {
             }
             Outcome::HeldBack(why) | Outcome::Failed(why) => self.refuse(desired, why).await,
         }
+    }
+
+    /// The directory had this content already: whoever uses it has read it.
+    async fn adopt(&mut self, payload: &Payload, revision: Revision) {
+        let found = Change {
+            path: Arc::clone(&self.path),
+            revision,
+            keys: changed_keys(None, payload).into(),
+            is_initial: true,
+            seen: Moment::now(),
+        };
+        let _ = self.reloader.adopt(&[found], std::future::pending()).await;
     }
 
     /// The directory had this content already: nobody is told. Whether it is good may not be known.
@@ -354,6 +379,7 @@ impl Sync {
                 let (is_published, retry_in_ms) = (error.is_published, pause.as_millis());
                 warn!(%error, is_published, retry_in_ms, "cannot write, the last good content stays");
                 self.write_error = Some(error);
+                self.tell_deafness();
                 // What is there now is not known well enough to leave it alone.
                 self.is_placed = false;
                 return None;
@@ -395,8 +421,13 @@ impl Sync {
         }
     }
 
+    /// Who asks for health hears of it: also of content that is not there yet.
     fn tell_deafness(&self) {
-        let deaf = self.hearing.deaf();
+        let nothing_yet = || {
+            let is_waiting = self.held.is_none() || self.write_error.is_some();
+            is_waiting.then(|| format!("nothing could be written yet: {}", self.why_not()))
+        };
+        let deaf = self.hearing.deaf().or_else(nothing_yet);
         self.reloader.progress_sender().send_if_modified(|progress| {
             let is_other = progress.deaf != deaf;
             progress.deaf.clone_from(&deaf);
