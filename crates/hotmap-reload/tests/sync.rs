@@ -195,7 +195,6 @@ fn targets_are_told_of_each_revision_and_of_its_keys() {
     // The same content after a restart is no change.
     let mut running = home.start(&["configmap/app", "d", "--exec", &tell]);
     running.line_with("the directory has this content already");
-    running.line_with("change loaded");
     home.config_map("app", &[("a", "1")]);
     running.line_with("change loaded");
     assert_eq!(fs::read_to_string(told).expect("told"), "a b\nb c\nb c\n");

@@ -22,6 +22,7 @@ mod server;
 mod start;
 mod statistics;
 mod storm;
+mod sync;
 mod watch;
 mod writes;
 
@@ -92,6 +93,8 @@ enum Measurement {
     Faults(faults::FaultsArgs),
     /// Many volumes of one ConfigMap that changes all the time. Runs a node: needs root.
     Storm(storm::StormArgs),
+    /// From the event of a change to its content in a directory that `hotmap sync` keeps.
+    Sync(sync::SyncArgs),
 }
 
 /// Runs one measurement and prints it.
@@ -240,6 +243,7 @@ async fn measure(args: &BenchArgs, bench: &Bench<'_>) -> anyhow::Result<Vec<Row>
         Measurement::Reads(args) => reads::measure(bench, args).await,
         Measurement::Watch(args) => watch::measure(bench, args).await,
         Measurement::Storm(args) => storm::measure(bench, args).await,
+        Measurement::Sync(args) => sync::measure(bench, args).await,
         Measurement::Faults(_) => bail!("faults are measured on a server of its own"),
     }
 }
@@ -356,6 +360,9 @@ impl Measurement {
                 "this reads the volumes from this machine, where it knows only the node that it starts \
                  itself: run it without --kubeconfig, as root"
             ),
+            Self::Sync(_) if on_cluster => {
+                bail!("bench sync starts its own server: run it without --kubeconfig")
+            }
             Self::Faults(_) if on_cluster => {
                 bail!("bench faults breaks the way to its own server: run it without --kubeconfig")
             }
@@ -378,7 +385,7 @@ impl Measurement {
         let node = match self {
             Self::Propagation(_) | Self::Storm(_) => Node::InProcess,
             Self::Start(args) => args.node(),
-            Self::Writes(_) | Self::Reads(_) | Self::Watch(_) => Node::Absent,
+            Self::Writes(_) | Self::Reads(_) | Self::Watch(_) | Self::Sync(_) => Node::Absent,
             Self::Faults(_) => {
                 // The API has the way's port at another address of this machine: nobody else is there.
                 let api = |port| SocketAddr::from((FAULTY_API, port));
@@ -402,6 +409,7 @@ impl Measurement {
             Self::Watch(_) => "watch",
             Self::Faults(_) => "faults",
             Self::Storm(_) => "storm",
+            Self::Sync(_) => "sync",
         }
     }
 }
