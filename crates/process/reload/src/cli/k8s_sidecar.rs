@@ -46,7 +46,7 @@ const WITHOUT_EFFECT: [(&str, &str); 13] = [
     ),
     (
         "REQ_RETRY_BACKOFF_FACTOR",
-        "the pause doubles, see HOTMAP_BACKOFF and HOTMAP_BACKOFF_MAX",
+        "the pause doubles, see HOTMAP_RETRY_DELAY and HOTMAP_RETRY_DELAY_MAX",
     ),
     ("ENABLE_5XX", "content is not fetched from URLs"),
     (

@@ -119,3 +119,20 @@ pub(crate) fn interruption(selection: &Selection, error: &ClientError) -> String
         _ => format!("the API cannot be heard about {selection}: {what}"),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use hotmap_client::Timeouts;
+
+    use super::*;
+
+    #[test]
+    fn silence_is_found_within_two_bookmark_periods_and_a_dead_connection_within_10_s() {
+        // A stock API server sends a bookmark about once a minute (apiserver, storage/cacher, bookmarkFrequency).
+        assert!(FollowerConfig::STOCK.silence_max <= Duration::from_secs(2 * 60 + 10));
+        let timeouts = Timeouts::default();
+        assert!(timeouts.ping_interval + timeouts.ping_timeout <= Duration::from_secs(10));
+    }
+}

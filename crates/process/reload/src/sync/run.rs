@@ -236,8 +236,11 @@ impl Sync {
             warn!("what the directory holds was never verified, the last verified revision is put back");
             if self.place(&verified, Moment::now()).await.is_some() {
                 let changes = self.pending.changes().to_vec();
-                // What the API tells meanwhile waits for the first round.
-                let outcome = self.reloader.apply(&changes, std::future::pending()).await;
+                // Whoever is to be told may start only later: news is not kept waiting for that.
+                let refused = &self.refused;
+                let is_newer = |newer: &DesiredRevision| newer.payload != verified && !refused.is(newer);
+                let newer = self.hearing.newer(is_newer);
+                let outcome = self.reloader.apply(&changes, newer).await;
                 self.conclude(&outcome).await;
             }
         }
@@ -300,7 +303,10 @@ impl Sync {
             is_initial: true,
             seen: Moment::now(),
         };
-        let _ = self.reloader.adopt(&[found], std::future::pending()).await;
+        let refused = &self.refused;
+        let is_newer = |newer: &DesiredRevision| newer.payload != *payload && !refused.is(newer);
+        let newer = self.hearing.newer(is_newer);
+        let _ = self.reloader.adopt(&[found], newer).await;
     }
 
     /// The directory had this content already: nobody is told. Whether it is good may not be known.
