@@ -2,6 +2,8 @@
 
 #[path = "endpoint/clients.rs"]
 mod clients;
+#[path = "endpoint/live.rs"]
+mod live;
 #[path = "endpoint/served.rs"]
 mod served;
 

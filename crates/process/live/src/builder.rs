@@ -116,6 +116,18 @@ impl<T: DeserializeOwned + Send + Sync + 'static> Builder<T> {
         self
     }
 
+    /// A volume that the local endpoint of `hotmap reload`, `sync` or `run` serves (feature `endpoint`), at `unix:PATH` or
+    /// `HOST:PORT`; its files are taken as those of a [`directory`](Self::directory). Without a name it must be the only one.
+    /// What was loaded or refused is said there.
+    #[cfg(feature = "endpoint")]
+    pub fn endpoint(mut self, address: &str, volume: Option<&str>) -> Self {
+        self.layers.push(Layer::Endpoint {
+            endpoint: std::sync::Arc::new(crate::endpoint::Endpoint::new(address, volume)),
+            missing: self.missing,
+        });
+        self
+    }
+
     /// What the environment holds under this prefix: with `APP`, the variable `APP_SERVER__PORT` is the field `server.port`.
     /// One underscore belongs to a name, two lead inwards; case and underscores need not match (`APP_LOG_LEVEL` is `logLevel`
     /// if a layer below has that). It is read now, and once.

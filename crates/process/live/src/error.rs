@@ -44,6 +44,14 @@ pub enum LoadError {
         /// Why.
         source: Arc<SnapshotError>,
     },
+    /// The local endpoint does not answer as it should.
+    #[error("cannot read from the endpoint {address}: {message}")]
+    Unreachable {
+        /// Where.
+        address: String,
+        /// Why.
+        message: String,
+    },
     /// A file is not what its name says.
     #[error("{place}: {message}")]
     Syntax {
@@ -74,10 +82,16 @@ pub enum LoadError {
 }
 
 impl LoadError {
+    /// Whether the same load may succeed later although nothing was changed.
+    pub(crate) fn is_temporary(&self) -> bool {
+        matches!(self, Self::Read { .. } | Self::Unreachable { .. })
+    }
+
     /// The same in words that hold no value whatever: for those who hear of it far away.
     pub(crate) fn without_values(&self) -> String {
         match self {
             Self::Missing { .. } | Self::Panicked => self.to_string(),
+            Self::Unreachable { address, .. } => format!("cannot read from the endpoint {address}"),
             Self::Read { path, .. } => format!("cannot read {}", path.display()),
             Self::Syntax { place, .. } => format!("{place}: syntax error"),
             Self::Type { place, field, .. } => format!("{}{field}: wrong value", At(place)),

@@ -3,6 +3,8 @@
 mod builder;
 mod changes;
 mod deserialize;
+#[cfg(feature = "endpoint")]
+mod endpoint;
 mod error;
 mod format;
 mod live;

@@ -3,21 +3,23 @@
 use std::fmt;
 use std::ops::Deref;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
 use event_listener::Event;
-use hotmap_projection::{Deafness, Handle, Health, Revision, Stopper, WatchConfig, Watcher};
+use hotmap_projection::{Deafness, Handle, Health, Revision, WatchConfig, Watcher};
 use serde::de::DeserializeOwned;
 
 use crate::builder::{Builder, Missing, StartError};
-use crate::changes::{Changes, Subscription};
+use crate::changes::{Changes, Closed, Subscription};
+#[cfg(feature = "endpoint")]
+use crate::endpoint::Endpoint;
 use crate::error::LoadError;
-use crate::loader::Loader;
+use crate::loader::{Loader, Source};
 use crate::report::Reporter;
 
 /// A configuration that follows its files. Cloning is cheap, and all clones are one; when the last is dropped nothing is
@@ -52,7 +54,7 @@ pub(crate) struct Shared<T> {
 }
 
 struct Watching {
-    stoppers: Vec<Stopper>,
+    stops: Vec<Box<dyn Fn() + Send + Sync>>,
     handles: Vec<Handle>,
     reporter: Option<Arc<Reporter>>,
     close: Box<dyn Fn() + Send + Sync>,
@@ -71,11 +73,11 @@ impl<T: DeserializeOwned + Send + Sync + 'static> Live<T> {
         on_reload: Option<OnReload<T>>,
         agent_socket: Option<PathBuf>,
     ) -> Result<Self, StartError> {
-        let mut watchers = Vec::new();
-        for (path, missing) in loader.paths() {
-            watchers.push((Watcher::new(path, watch)?, missing));
+        let mut followed = Vec::new();
+        for (source, missing) in loader.sources() {
+            followed.push((Followed::new(source, watch)?, missing));
         }
-        let (value, revisions) = first(&loader, &watchers, watch, deadline)?;
+        let (value, revisions) = first(&loader, &followed, watch, deadline)?;
         let shared = Arc::new(Shared {
             value: ArcSwap::from_pointee(value),
             version: AtomicU64::new(0),
@@ -86,8 +88,11 @@ impl<T: DeserializeOwned + Send + Sync + 'static> Live<T> {
         let reporter = agent_socket.and_then(Reporter::start);
         let closing = shared.clone();
         let watching = Watching {
-            stoppers: watchers.iter().map(|(watcher, _)| watcher.stopper()).collect(),
-            handles: watchers.iter().map(|(watcher, _)| watcher.handle()).collect(),
+            stops: followed.iter().map(|(followed, _)| followed.stop()).collect(),
+            handles: followed
+                .iter()
+                .filter_map(|(followed, _)| followed.handle())
+                .collect(),
             reporter: reporter.clone(),
             close: Box::new(move || closing.close()),
         };
@@ -103,43 +108,108 @@ impl<T: DeserializeOwned + Send + Sync + 'static> Live<T> {
             reporter,
         }));
         lock(&reloader).report(None);
-        for (place, (watcher, missing)) in watchers.into_iter().enumerate() {
-            let path = watcher.path().to_owned();
+        for (place, (followed, missing)) in followed.into_iter().enumerate() {
+            let path = followed.path();
             let reloader = reloader.clone();
             thread::Builder::new()
                 .name("hotmap-live".to_owned())
-                .spawn(move || follow(watcher, place, missing, &reloader))
+                .spawn(move || match followed {
+                    Followed::Path(watcher) => follow(*watcher, place, missing, &reloader),
+                    #[cfg(feature = "endpoint")]
+                    Followed::Endpoint(endpoint) => follow_endpoint(&endpoint, place, &reloader),
+                })
                 .map_err(|source| StartError::Thread { path, source })?;
         }
         Ok(live)
     }
 }
 
-/// The first value; waits for paths that may be waited for.
-fn first<T: DeserializeOwned>(
-    loader: &Loader<T>,
-    watchers: &[(Watcher, Missing)],
-    watch: WatchConfig,
-    deadline: Instant,
-) -> Result<(T, Vec<Option<Revision>>), StartError> {
-    loop {
-        let loaded = loader.load();
-        let path = match loaded.value {
-            Ok(value) => return Ok((value, loaded.revisions)),
-            Err(LoadError::Missing { path }) => path,
-            Err(error) => return Err(StartError::Load(error)),
-        };
-        let is_waited_for = |(watcher, missing): &&(Watcher, Missing)| {
-            watcher.path() == path && matches!(missing, Missing::Wait(_))
-        };
-        if !watchers.iter().any(|watcher| is_waited_for(&watcher)) || !wait_for(&path, watch, deadline)? {
-            return Err(StartError::Load(LoadError::Missing { path }));
+/// What a thread follows.
+enum Followed {
+    Path(Box<Watcher>),
+    #[cfg(feature = "endpoint")]
+    Endpoint(Arc<Endpoint>),
+}
+
+impl Followed {
+    fn new(source: Source<'_>, watch: WatchConfig) -> Result<Self, StartError> {
+        Ok(match source {
+            Source::Path(path) => Self::Path(Box::new(Watcher::new(path, watch)?)),
+            #[cfg(feature = "endpoint")]
+            Source::Endpoint(endpoint) => Self::Endpoint(endpoint.clone()),
+        })
+    }
+
+    fn path(&self) -> PathBuf {
+        match self {
+            Self::Path(watcher) => watcher.path().to_owned(),
+            #[cfg(feature = "endpoint")]
+            Self::Endpoint(endpoint) => endpoint.name.clone().into(),
+        }
+    }
+
+    fn stop(&self) -> Box<dyn Fn() + Send + Sync> {
+        match self {
+            Self::Path(watcher) => {
+                let stopper = watcher.stopper();
+                Box::new(move || stopper.stop())
+            }
+            #[cfg(feature = "endpoint")]
+            Self::Endpoint(endpoint) => {
+                let endpoint = endpoint.clone();
+                Box::new(move || endpoint.stop())
+            }
+        }
+    }
+
+    fn handle(&self) -> Option<Handle> {
+        match self {
+            Self::Path(watcher) => Some(watcher.handle()),
+            #[cfg(feature = "endpoint")]
+            Self::Endpoint(_) => None,
         }
     }
 }
 
+/// The first value; waits for what may be waited for.
+fn first<T: DeserializeOwned>(
+    loader: &Loader<T>,
+    followed: &[(Followed, Missing)],
+    watch: WatchConfig,
+    deadline: Instant,
+) -> Result<(T, Vec<Option<Revision>>), StartError> {
+    let is_waited_for = |path: &Path| {
+        followed
+            .iter()
+            .any(|(followed, missing)| followed.path() == path && matches!(missing, Missing::Wait(_)))
+    };
+    loop {
+        let loaded = loader.load();
+        let error = match loaded.value {
+            Ok(value) => return Ok((value, loaded.revisions)),
+            Err(error) => error,
+        };
+        let goes_on = match &error {
+            LoadError::Missing { path } => is_waited_for(path) && wait_for(path, watch, deadline)?,
+            LoadError::Unreachable { address, .. } if is_waited_for(Path::new(address)) => {
+                let left = deadline.saturating_duration_since(Instant::now());
+                thread::sleep(RETRY_MIN.min(left));
+                !left.is_zero()
+            }
+            _ => false,
+        };
+        if !goes_on {
+            return Err(StartError::Load(error));
+        }
+    }
+}
+
+/// Between two attempts to read what could not be read: doubled each time, up to the second one.
+const RETRY_MIN: Duration = Duration::from_millis(200);
+const RETRY_MAX: Duration = Duration::from_secs(30);
+
 /// False if it did not appear in time.
-fn wait_for(path: &std::path::Path, watch: WatchConfig, deadline: Instant) -> Result<bool, StartError> {
+fn wait_for(path: &Path, watch: WatchConfig, deadline: Instant) -> Result<bool, StartError> {
     let mut watcher = Watcher::new(path, watch)?;
     let stopper = watcher.stopper();
     let (appeared, appears) = std::sync::mpsc::channel();
@@ -221,12 +291,59 @@ fn follow<T: DeserializeOwned + Send + Sync + 'static>(
         });
     }
     while let Ok(change) = watcher.next() {
-        let mut reloader = lock(reloader);
         // The state at the start was loaded before it was watched, and may be loaded already.
-        if reloader.revisions[place].as_ref() != Some(&change.revision) {
-            // What panics is the callback. It has said so on standard error, and the next change comes all the same.
-            let _ = catch_unwind(AssertUnwindSafe(|| reloader.reload()));
+        if !lock(reloader).has_read(place, &change.revision) && !reload(reloader) {
+            return;
         }
+    }
+}
+
+/// Loads, again and again while something cannot be read: nobody will tell of a change then. False when it is over.
+fn reload<T: DeserializeOwned>(reloader: &Mutex<Reloader<T>>) -> bool {
+    let mut pause = RETRY_MIN;
+    loop {
+        let mut reloader = lock(reloader);
+        // What panics is the callback. It has said so on standard error, and the next change comes all the same.
+        let _ = catch_unwind(AssertUnwindSafe(|| reloader.reload()));
+        let is_temporary = |error: &Arc<LoadError>| error.is_temporary();
+        if !lock(&reloader.shared.error).as_ref().is_some_and(is_temporary) {
+            return true;
+        }
+        let mut changes = Changes::new(reloader.shared.clone());
+        drop(reloader);
+        match changes.wait_until(Instant::now() + pause) {
+            Ok(None) => pause = (pause * 2).min(RETRY_MAX),
+            // Another thread has read it.
+            Ok(Some(_)) => return true,
+            Err(Closed) => return false,
+        }
+    }
+}
+
+/// Follows a local endpoint until it is stopped.
+#[cfg(feature = "endpoint")]
+fn follow_endpoint<T: DeserializeOwned>(endpoint: &Endpoint, place: usize, reloader: &Mutex<Reloader<T>>) {
+    let mut pause = RETRY_MIN;
+    loop {
+        let why = endpoint.events(|revision| {
+            pause = RETRY_MIN;
+            let revision = Revision::new(revision);
+            let known = lock(reloader);
+            if known.has_read(place, &revision) {
+                known.shared.is_reachable();
+                // Again: it may have begun after what was said before, or not have seen this revision then.
+                let error = lock(&known.shared.error).clone();
+                known.acknowledge(error.as_deref());
+            } else {
+                drop(known);
+                reload(reloader);
+            }
+        });
+        if endpoint.pause(pause) {
+            return;
+        }
+        lock(reloader).is_unreachable(&endpoint.name, why);
+        pause = (pause * 2).min(RETRY_MAX);
     }
 }
 
@@ -240,6 +357,26 @@ struct Reloader<T> {
 }
 
 impl<T: DeserializeOwned> Reloader<T> {
+    fn has_read(&self, place: usize, revision: &Revision) -> bool {
+        self.revisions[place].as_ref() == Some(revision)
+    }
+
+    /// Changes may be missed from now on. It is told once, and forgotten when the endpoint is there again.
+    #[cfg(feature = "endpoint")]
+    fn is_unreachable(&mut self, address: &str, message: String) {
+        let mut known = lock(&self.shared.error);
+        if known.is_some() {
+            return;
+        }
+        let address = address.to_owned();
+        let error = Arc::new(LoadError::Unreachable { address, message });
+        *known = Some(error.clone());
+        drop(known);
+        if let Some(tell) = &mut self.on_reload {
+            let _ = catch_unwind(AssertUnwindSafe(|| tell(Reload::Refused(&error))));
+        }
+    }
+
     fn reload(&mut self) {
         let loaded = self.loader.load();
         for (known, read) in self.revisions.iter_mut().zip(loaded.revisions) {
@@ -271,6 +408,19 @@ impl<T: DeserializeOwned> Reloader<T> {
             let revisions = self.revisions.iter().flatten();
             reporter.report(revisions, error.map(LoadError::without_values).as_deref());
         }
+        #[cfg(feature = "endpoint")]
+        self.acknowledge(error);
+    }
+
+    /// Says at each endpoint what holds of what it has served.
+    #[cfg(feature = "endpoint")]
+    fn acknowledge(&self, error: Option<&LoadError>) {
+        for ((source, _), revision) in self.loader.sources().zip(&self.revisions) {
+            if let (Source::Endpoint(endpoint), Some(revision)) = (source, revision) {
+                let refused = error.map(LoadError::without_values);
+                endpoint.acknowledge(revision.as_str(), refused.as_deref());
+            }
+        }
     }
 }
 
@@ -282,6 +432,14 @@ impl<T> Shared<T> {
         self.event.notify(usize::MAX);
     }
 
+    #[cfg(feature = "endpoint")]
+    fn is_reachable(&self) {
+        let mut error = lock(&self.error);
+        if matches!(error.as_deref(), Some(LoadError::Unreachable { .. })) {
+            *error = None;
+        }
+    }
+
     fn close(&self) {
         self.is_closed.store(1, Ordering::Release);
         self.event.notify(usize::MAX);
@@ -290,7 +448,7 @@ impl<T> Shared<T> {
 
 impl Drop for Watching {
     fn drop(&mut self) {
-        self.stoppers.iter().for_each(Stopper::stop);
+        self.stops.iter().for_each(|stop| stop());
         if let Some(reporter) = &self.reporter {
             reporter.stop();
         }

@@ -1,5 +1,6 @@
 //! From layers to a value.
 
+use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -10,6 +11,8 @@ use serde::de::DeserializeOwned;
 
 use crate::builder::Missing;
 use crate::deserialize::from_node;
+#[cfg(feature = "endpoint")]
+use crate::endpoint::Endpoint;
 use crate::error::{LoadError, Place};
 use crate::format::{Format, scalar};
 use crate::node::{Node, Value};
@@ -21,10 +24,22 @@ pub(crate) enum Layer {
         kind: FileKind,
         missing: Missing,
     },
+    #[cfg(feature = "endpoint")]
+    Endpoint {
+        endpoint: Arc<Endpoint>,
+        missing: Missing,
+    },
     Environment {
         prefix: String,
         variables: Vec<(String, String)>,
     },
+}
+
+/// A layer that changes.
+pub(crate) enum Source<'a> {
+    Path(&'a Path),
+    #[cfg(feature = "endpoint")]
+    Endpoint(&'a Arc<Endpoint>),
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -38,6 +53,11 @@ impl Layer {
     pub(crate) fn patience(&self) -> Option<Duration> {
         match self {
             Self::Path {
+                missing: Missing::Wait(limit),
+                ..
+            } => Some(*limit),
+            #[cfg(feature = "endpoint")]
+            Self::Endpoint {
                 missing: Missing::Wait(limit),
                 ..
             } => Some(*limit),
@@ -57,7 +77,7 @@ pub(crate) struct Loader<T> {
 /// What was loaded from where.
 pub(crate) struct Loaded<T> {
     pub(crate) value: Result<T, LoadError>,
-    /// One for each path of the layers, in their order; `None` of what was not there or was not come to.
+    /// One for each source of the layers, in their order; `None` of what was not there or was not come to.
     pub(crate) revisions: Vec<Option<Revision>>,
 }
 
@@ -70,16 +90,18 @@ impl<T: DeserializeOwned> Loader<T> {
         }
     }
 
-    /// Paths that are watched, and whether each may be missing.
-    pub(crate) fn paths(&self) -> impl Iterator<Item = (&Path, Missing)> {
+    /// What is followed, and whether each may be missing.
+    pub(crate) fn sources(&self) -> impl Iterator<Item = (Source<'_>, Missing)> {
         self.layers.iter().filter_map(|layer| match layer {
-            Layer::Path { path, missing, .. } => Some((path.as_path(), *missing)),
-            _ => None,
+            Layer::Path { path, missing, .. } => Some((Source::Path(path), *missing)),
+            #[cfg(feature = "endpoint")]
+            Layer::Endpoint { endpoint, missing } => Some((Source::Endpoint(endpoint), *missing)),
+            Layer::Defaults(_) | Layer::Environment { .. } => None,
         })
     }
 
     pub(crate) fn load(&self) -> Loaded<T> {
-        let mut revisions = vec![None; self.paths().count()];
+        let mut revisions = vec![None; self.sources().count()];
         // A panic would end the thread that follows the files, and nobody would hear of changes any more.
         let value = catch_unwind(AssertUnwindSafe(|| self.value(&mut revisions)));
         Loaded {
@@ -102,8 +124,25 @@ impl<T: DeserializeOwned> Loader<T> {
                     }
                 }
                 Layer::Path { path, kind, missing } => {
-                    let revision = places.next().expect("there is one for each path");
-                    *revision = self.path(path, *kind, *missing, &mut node)?;
+                    let revision = places.next().expect("there is one for each source");
+                    let Some(files) = self.path(path, *missing, revision)? else {
+                        continue;
+                    };
+                    merge(files, *kind, &path.display().to_string(), &mut node)?;
+                }
+                #[cfg(feature = "endpoint")]
+                Layer::Endpoint { endpoint, missing } => {
+                    let revision = places.next().expect("there is one for each source");
+                    let fetched = match endpoint.fetch(self.limits.bytes) {
+                        Ok(fetched) => fetched,
+                        Err(_) if *missing == Missing::Ignore => continue,
+                        Err(message) => {
+                            let address = endpoint.name.clone();
+                            return Err(LoadError::Unreachable { address, message });
+                        }
+                    };
+                    *revision = Some(Revision::new(fetched.revision));
+                    merge(fetched.files, FileKind::Directory, &endpoint.name, &mut node)?;
                 }
             }
         }
@@ -114,48 +153,58 @@ impl<T: DeserializeOwned> Loader<T> {
         Ok(value)
     }
 
-    /// The revision that was read, whether or not it could be understood.
+    /// The files, and in `revision` the revision that was read, whether or not it can be understood.
     fn path(
         &self,
         path: &Path,
-        kind: FileKind,
         missing: Missing,
-        onto: &mut Node,
-    ) -> Result<Option<Revision>, LoadError> {
+        revision: &mut Option<Revision>,
+    ) -> Result<Option<Files>, LoadError> {
+        let mut looks = 0;
         loop {
+            looks += 1;
             let read = Snapshot::open_within(path, self.limits)
                 .and_then(|snapshot| Ok((snapshot.read_all()?, snapshot.revision().clone())));
-            let (files, revision) = match read {
-                Ok(read) => read,
+            return match read {
+                Ok((files, read)) => {
+                    *revision = Some(read);
+                    Ok(Some(files))
+                }
                 // The writer was faster: all files again, from the new revision.
-                Err(SnapshotError::Replaced) => continue,
-                Err(SnapshotError::Missing { .. }) if missing == Missing::Ignore => return Ok(None),
+                Err(SnapshotError::Replaced) if looks < LOOKS_MAX => continue,
+                Err(SnapshotError::Missing { .. }) if missing == Missing::Ignore => Ok(None),
                 Err(SnapshotError::Missing { .. }) => {
                     let path = path.to_owned();
-                    return Err(LoadError::Missing { path });
+                    Err(LoadError::Missing { path })
                 }
-                Err(source) => {
-                    return Err(LoadError::Read {
-                        path: path.to_owned(),
-                        source: Arc::new(source),
-                    });
-                }
+                Err(source) => Err(LoadError::Read {
+                    path: path.to_owned(),
+                    source: Arc::new(source),
+                }),
             };
-            for (key, bytes) in files {
-                match kind {
-                    FileKind::File(format) => parse(format, bytes, &path.display().to_string(), onto)?,
-                    FileKind::Directory => {
-                        let name = path.join(&key).display().to_string();
-                        match Format::of(&key) {
-                            Some(format) => parse(format, bytes, &name, onto)?,
-                            None => onto.set(&[&key], field(bytes, &name)),
-                        }
-                    }
-                }
-            }
-            return Ok(Some(revision));
         }
     }
+}
+
+type Files = BTreeMap<String, Vec<u8>>;
+
+/// A writer that overtakes a reader this often is no writer of configuration.
+const LOOKS_MAX: u32 = 100;
+
+fn merge(files: Files, kind: FileKind, source: &str, onto: &mut Node) -> Result<(), LoadError> {
+    for (key, bytes) in files {
+        match kind {
+            FileKind::File(format) => parse(format, bytes, source, onto)?,
+            FileKind::Directory => {
+                let name = format!("{source}/{key}");
+                match Format::of(&key) {
+                    Some(format) => parse(format, bytes, &name, onto)?,
+                    None => onto.set(&[&key], field(bytes, &name)),
+                }
+            }
+        }
+    }
+    Ok(())
 }
 
 fn parse(format: Format, bytes: Vec<u8>, name: &str, onto: &mut Node) -> Result<(), LoadError> {

@@ -339,6 +339,12 @@ fn the_agent_hears_what_is_loaded_and_a_new_agent_hears_it_again() {
         name.display()
     );
     assert_eq!(hear(&mut connection), refused);
+    publish(&volume, "..2026_01_31_09_05_07.3", &[("app.json", "{hunter2")]);
+    let refused = format!(
+        r#"{{"loaded":{{"revision":"..2026_01_31_09_05_07.3"}},"message":"{}:1: syntax error","ok":false}}"#,
+        name.display()
+    );
+    assert_eq!(hear(&mut connection), refused);
     drop(connection);
     let mut connection = BufReader::new(agent.accept().unwrap().0);
     assert_eq!(hear(&mut connection), refused);
