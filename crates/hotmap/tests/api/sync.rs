@@ -231,6 +231,26 @@ fn the_last_content_stays_while_the_api_is_away() {
 }
 
 #[test]
+fn a_server_that_answers_no_more_is_noticed_and_heard_again() {
+    let Some(kubectl) = kubectl() else { return };
+    kubectl.ok("create configmap app --from-literal=a=1");
+    let mut running = start(&kubectl, &["configmap/app", "d"]);
+    running.line_with("revision written");
+    let signal = |signal| {
+        let pid = rustix::process::Pid::from_raw(kubectl.server.pid().cast_signed()).expect("it runs");
+        rustix::process::kill_process(pid, signal).expect("a child of ours");
+    };
+    // Its connections stay open, and nothing comes over them: only a question finds that.
+    signal(rustix::process::Signal::STOP);
+    running.line_with("the API cannot be heard, the last content stays");
+    assert_eq!(shown(&kubectl.server.home().join("d")), "a=1");
+    signal(rustix::process::Signal::CONT);
+    kubectl.ok("patch configmap app -p {\"data\":{\"a\":\"2\"}}");
+    running.line_with("revision written");
+    assert_eq!(shown(&kubectl.server.home().join("d")), "a=2");
+}
+
+#[test]
 fn calls_that_cannot_be_meant_are_refused_with_what_to_do() {
     for (arguments, expected) in [
         (

@@ -42,22 +42,25 @@ impl Verify {
     /// Asks once a second until the window is over. Before the first good answer a bad one may be a program that is still
     /// at it; after that it is a failure. The last answer has to be good.
     pub(crate) async fn run(&self, changes: &[Change]) -> Result<(), String> {
-        let end = Instant::now() + self.window;
-        let mut was_good = false;
-        loop {
-            let asked = Instant::now();
-            let answer = self.probe.ask(changes).await;
-            match answer {
-                Ok(()) => was_good = true,
-                Err(why) if was_good => return Err(format!("it was well, and then: {why}")),
-                Err(why) if Instant::now() >= end => return Err(why),
-                Err(_) => {}
-            }
-            if was_good && Instant::now() >= end {
-                return Ok(());
-            }
-            sleep_until((asked + PERIOD).min(end.max(asked))).await;
+        ask_for(self.window, async || self.probe.ask(changes).await).await
+    }
+}
+
+async fn ask_for(window: Duration, ask: impl AsyncFn() -> Result<(), String>) -> Result<(), String> {
+    let end = Instant::now() + window;
+    let mut was_good = false;
+    loop {
+        let asked = Instant::now();
+        let answer = ask().await;
+        let is_over = Instant::now() >= end;
+        match answer {
+            Ok(()) if is_over => return Ok(()),
+            Ok(()) => was_good = true,
+            Err(why) if was_good => return Err(format!("it was well, and then: {why}")),
+            Err(why) if is_over => return Err(why),
+            Err(_) => {}
         }
+        sleep_until((asked + PERIOD).min(end)).await;
     }
 }
 
@@ -78,5 +81,45 @@ impl Probe {
                 }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+
+    /// `answers` is what is said each second (`+` well, `-` not); the last one is repeated. With how many questions it ended.
+    async fn check(window_s: u64, answers: &str, expected: Result<(), &str>, questions: usize) {
+        let asked = Cell::new(0);
+        let ask = async || {
+            let number = asked.replace(asked.get() + 1);
+            let answer = answers.chars().nth(number).or(answers.chars().last());
+            if answer == Some('+') {
+                Ok(())
+            } else {
+                Err(format!("answer {number}"))
+            }
+        };
+        let ended = ask_for(Duration::from_secs(window_s), ask).await;
+        assert_eq!(
+            ended,
+            expected.map_err(str::to_owned),
+            "{answers} for {window_s} s"
+        );
+        assert_eq!(asked.get(), questions, "{answers} for {window_s} s");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_last_answer_has_to_be_good_and_none_after_the_first_good_one_bad() {
+        check(0, "+", Ok(()), 1).await;
+        check(0, "-", Err("answer 0"), 1).await;
+        check(3, "+", Ok(()), 4).await;
+        check(3, "--+", Ok(()), 4).await;
+        check(3, "---+", Ok(()), 4).await;
+        check(3, "-", Err("answer 3"), 4).await;
+        check(3, "-+-", Err("it was well, and then: answer 2"), 3).await;
+        check(30, "+++-", Err("it was well, and then: answer 3"), 4).await;
     }
 }
