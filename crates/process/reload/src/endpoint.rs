@@ -248,8 +248,16 @@ async fn converse(stream: impl AsyncRead + AsyncWrite + Unpin, door: Door, sourc
         .max_buf_size(HEAD_BYTES_MAX)
         .serve_connection(TokioIo::new(Impatient::new(stream)), service);
     if let Err(error) = conversation.await {
+        if is_stall(&error) {
+            sources.metrics.cut_off();
+        }
         debug!(%error, "a client left");
     }
+}
+
+fn is_stall(error: &hyper::Error) -> bool {
+    let cause = std::error::Error::source(error).and_then(|cause| cause.downcast_ref::<io::Error>());
+    cause.is_some_and(|cause| cause.kind() == io::ErrorKind::TimedOut)
 }
 
 #[cfg(test)]

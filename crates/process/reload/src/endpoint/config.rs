@@ -93,14 +93,16 @@ async fn read_key(
     volume: &VolumeProgress,
     key: &str,
 ) -> Result<Content, Refusal> {
+    let read = content::read(&volume.path, Want::Key(key.to_owned())).await;
+    let content = read.map_err(|error| Refusal::new(503, error))?;
+    // Only what is in the volume is looked at: a key is what a client says, and may lead anywhere.
+    let keys = content.values.keys().cloned().collect();
     if !door.has_secrets()
-        && let Some(reason) = withheld(sources, volume, vec![key.to_owned()]).await
+        && let Some(reason) = withheld(sources, volume, keys).await
     {
         return Err(Refusal::new(403, reason));
     }
-    content::read(&volume.path, Want::Key(key.to_owned()))
-        .await
-        .map_err(|error| Refusal::new(503, error))
+    Ok(content)
 }
 
 fn answer_with(mut content: Content, key: &str, volume: &VolumeProgress) -> Result<Answer, Refusal> {

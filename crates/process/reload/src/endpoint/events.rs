@@ -16,6 +16,7 @@ use serde_json::json;
 
 use super::answer::{Answer, Refusal, typed};
 use super::changes::{Cursor, Passed, TooFarBehind};
+use super::metrics::EndpointMetrics;
 use super::query::Query;
 use super::router::Sources;
 use super::standing::Standing;
@@ -42,6 +43,7 @@ pub(crate) fn stream(sources: &Sources, query: &str, headers: &HeaderMap) -> Res
     };
     let mut telling = Telling {
         standing: sources.standing.clone(),
+        metrics: sources.metrics.clone(),
         volume: query.volume,
         cursor,
         ready: VecDeque::new(),
@@ -52,7 +54,10 @@ pub(crate) fn stream(sources: &Sources, query: &str, headers: &HeaderMap) -> Res
         telling.ready.extend(text);
     }
     let body = StreamBody::new(stream::unfold(telling, |mut telling| async move {
-        let text = telling.next().await.ok()?;
+        let Ok(text) = telling.next().await else {
+            telling.metrics.cut_off();
+            return None;
+        };
         Some((Ok::<_, Infallible>(Frame::data(text)), telling))
     }));
     Ok(typed("text/event-stream", body.boxed_unsync()))
@@ -60,6 +65,7 @@ pub(crate) fn stream(sources: &Sources, query: &str, headers: &HeaderMap) -> Res
 
 struct Telling {
     standing: Standing,
+    metrics: EndpointMetrics,
     volume: Option<String>,
     cursor: Cursor,
     ready: VecDeque<Bytes>,

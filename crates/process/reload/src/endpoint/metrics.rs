@@ -29,6 +29,7 @@ struct Counts {
     requests: Family<RequestLabels, Counter>,
     connections: Gauge,
     refused: Counter,
+    cut_off: Counter,
     acknowledgements: Family<OutcomeLabels, Counter>,
     reports: Family<ReportLabels, Counter>,
 }
@@ -85,6 +86,9 @@ impl EndpointMetrics {
         let refused = Counter::default();
         let help = "Connections that were closed at once because there are too many";
         registry.register("hotmap_endpoint_connections_refused", help, refused.clone());
+        let cut_off = Counter::default();
+        let help = "Connections that were ended because the client took nothing, or was too far behind";
+        registry.register("hotmap_endpoint_connections_cut_off", help, cut_off.clone());
         let acknowledgements = Family::default();
         let help = "What programs said of a revision: loaded, or refused";
         registry.register(
@@ -101,6 +105,7 @@ impl EndpointMetrics {
             requests,
             connections,
             refused,
+            cut_off,
             acknowledgements,
             reports,
         };
@@ -148,6 +153,10 @@ impl EndpointMetrics {
 
     pub(crate) fn refused(&self) {
         self.0.refused.inc();
+    }
+
+    pub(crate) fn cut_off(&self) {
+        self.0.cut_off.inc();
     }
 
     pub(crate) fn acknowledged(&self, is_ok: bool) {

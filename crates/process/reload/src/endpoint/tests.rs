@@ -279,6 +279,16 @@ async fn a_key_is_given_raw_with_its_revision_until_the_client_has_it() {
     let has_it = [(IF_NONE_MATCH.as_str(), &*tag)];
     let answer = bench.get(loopback(), "/v1/config/app.yaml", &has_it).await;
     assert_eq!((answer.status, answer.etag.as_deref()), (304, Some(&*tag)));
+    for elsewhere in [
+        "..%2F..%2Fetc%2Fshadow",
+        "/etc/passwd",
+        "..data%2Fapp.yaml",
+        "%00",
+    ] {
+        let uri = format!("/v1/config/{elsewhere}");
+        let answer = bench.get(loopback(), &uri, &[]).await;
+        assert_eq!(answer.status, 404, "{elsewhere}");
+    }
     let answer = bench.get(loopback(), "/v1/config/absent", &[]).await;
     assert_eq!(answer.status, 404);
     assert!(answer.json()["error"].as_str().unwrap().contains("\"absent\""));
@@ -408,6 +418,14 @@ async fn a_quiet_stream_shows_that_it_lives_and_one_that_is_too_far_behind_ends(
         bench.loaded("app", &Revision::new(number.to_string()), Vec::new());
     }
     assert!(stream.frame().await.is_none(), "it has missed one");
+    let metrics = bench.get(Door::Unix, "/metrics", &[]).await;
+    assert!(
+        metrics
+            .text()
+            .contains("hotmap_endpoint_connections_cut_off_total 1"),
+        "{}",
+        metrics.text()
+    );
 }
 
 async fn events(bench: &Bench, uri: &str, after: Option<&Revision>) -> AnswerBody {
@@ -720,6 +738,29 @@ async fn several_addresses_are_served_over_real_connections() {
     serving.abort();
     assert!(serving.await.unwrap_err().is_cancelled());
     assert!(!Path::new(&socket).exists(), "the socket goes with the endpoint");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_that_takes_nothing_is_cut_off_and_counted() {
+    use tokio::io::AsyncWriteExt;
+
+    let bench = Bench::new(&["app"]);
+    bench.load("app", &[("app.yaml", "level: debug\n".repeat(10_000).as_bytes())]);
+    let (near, mut far) = tokio::io::duplex(1_024);
+    far.write_all(b"GET /v1/config/app.yaml HTTP/1.1\r\nHost: x\r\n\r\n")
+        .await
+        .unwrap();
+    let started = tokio::time::Instant::now();
+    converse(near, Door::Unix, &bench.sources).await;
+    assert_eq!(started.elapsed(), stall::STALL_MAX);
+    let metrics = bench.get(Door::Unix, "/metrics", &[]).await;
+    assert!(
+        metrics
+            .text()
+            .contains("hotmap_endpoint_connections_cut_off_total 1"),
+        "{}",
+        metrics.text()
+    );
 }
 
 trait ReadWrite: AsyncRead + AsyncWrite + Unpin + Send {}
