@@ -4,6 +4,7 @@ use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
@@ -398,6 +399,47 @@ fn receiver() -> (String, Receiver<String>) {
         }
     });
     (format!("http://{address}/reload"), requests)
+}
+
+#[test]
+fn the_endpoint_tells_of_health_and_counts_what_went_wrong() {
+    let home = Home::new();
+    let get = |path: &str| {
+        let mut stream = UnixStream::connect(home.path("sock")).expect("it listens");
+        let request = format!("GET {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n");
+        stream.write_all(request.as_bytes()).expect("asked");
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).expect("answered");
+        answer
+    };
+    let address = format!("unix:{}", home.path("sock").display());
+    let mut running = home.start(&["configmap/app", "d", "--serve", &address]);
+    running.line_with("waiting for an object that does not exist");
+    let answer = get("/healthz");
+    assert!(answer.starts_with("HTTP/1.1 503 "), "{answer}");
+    assert!(
+        answer.contains("nothing could be written yet: configmap/app in namespace"),
+        "{answer}"
+    );
+    assert!(get("/metrics").contains("hotmap_sync_objects_missing 1"));
+    home.config_map("app", &[("level", "info")]);
+    running.line_with("change loaded");
+    assert!(get("/healthz").starts_with("HTTP/1.1 200 "));
+    assert!(get("/v1/config/level").ends_with("\r\n\r\ninfo"));
+    home.manifest("app", "kind: ConfigMap\nmetadata: [\n");
+    running.line_with("the manifests cannot be read, the last content stays");
+    let metrics = get("/metrics");
+    for line in [
+        "hotmap_sync_writes_total{outcome=\"new\"} 1",
+        "hotmap_sync_objects_missing 0",
+        "hotmap_sync_deaf 1",
+    ] {
+        assert!(
+            metrics.lines().any(|shown| shown == line),
+            "{line}\nis not in\n{metrics}"
+        );
+    }
+    assert!(get("/healthz").contains("changes may be missed"));
 }
 
 #[test]
