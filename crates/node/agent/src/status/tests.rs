@@ -1,0 +1,345 @@
+use super::*;
+
+fn at(second: i64) -> Timestamp {
+    Timestamp::from_second(second).expect("in range")
+}
+
+fn pod(policy: &str) -> Pod {
+    Pod::from_document(&json!({"metadata": {"name": "p", "uid": "u", "generation": 2},
+        "spec": {"restartPolicy": policy, "initContainers": [{"name": "i"}], "containers": [{"name": "a", "image": "nginx"}]},
+        "status": {"conditions": [{"type": "PodScheduled", "status": "True", "lastTransitionTime": "1970-01-01T00:00:01Z"}]}}))
+    .expect("a pod")
+}
+
+fn ended(exit_code: i32) -> Ended {
+    Ended {
+        attempt: 0,
+        exit_code,
+        signal: None,
+        reason: "Error",
+        message: String::new(),
+        started_at: at(1),
+        finished_at: at(2),
+    }
+}
+
+fn record(state: RunState, ready: bool) -> ContainerRecord {
+    ContainerRecord {
+        attempt: Some(0),
+        state,
+        ready,
+        in_sandbox: true,
+        ..ContainerRecord::default()
+    }
+}
+
+fn condition<'a>(status: &'a Value, kind: &str) -> &'a Value {
+    status["conditions"]
+        .as_array()
+        .expect("a list")
+        .iter()
+        .find(|one| one["type"] == kind)
+        .expect(kind)
+}
+
+#[test]
+fn phases_and_conditions_are_those_kubectl_users_know() {
+    let init_done = ("i".to_owned(), record(RunState::Ended(ended(0)), false));
+    let running = |ready| {
+        (
+            "a".to_owned(),
+            record(RunState::Running { started_at: at(3) }, ready),
+        )
+    };
+    let over = |code| ("a".to_owned(), record(RunState::Ended(ended(code)), false));
+    for (policy, records, phase, ready, initialized) in [
+        ("Always", vec![], "Pending", "False", "False"),
+        ("Always", vec![init_done.clone()], "Pending", "False", "True"),
+        (
+            "Always",
+            vec![init_done.clone(), running(true)],
+            "Running",
+            "True",
+            "True",
+        ),
+        (
+            "Always",
+            vec![init_done.clone(), running(false)],
+            "Running",
+            "False",
+            "True",
+        ),
+        (
+            "Always",
+            vec![init_done.clone(), over(1)],
+            "Running",
+            "False",
+            "True",
+        ),
+        (
+            "Never",
+            vec![init_done.clone(), over(0)],
+            "Succeeded",
+            "False",
+            "True",
+        ),
+        (
+            "Never",
+            vec![init_done.clone(), over(1)],
+            "Failed",
+            "False",
+            "True",
+        ),
+    ] {
+        let records: Records = records.into_iter().collect();
+        let ground = PodGround {
+            pod_ip: "10.88.0.2".into(),
+            ..PodGround::default()
+        };
+        let status = pod_status(&pod(policy), &records, &ground, at(9));
+        assert_eq!(status["phase"], phase, "{policy} {records:?}");
+        assert_eq!(
+            condition(&status, "Ready")["status"],
+            ready,
+            "{policy} {records:?}"
+        );
+        assert_eq!(
+            condition(&status, "Initialized")["status"],
+            initialized,
+            "{policy} {records:?}"
+        );
+        assert_eq!(
+            condition(&status, "PodScheduled")["lastTransitionTime"],
+            "1970-01-01T00:00:01Z"
+        );
+        assert_eq!(
+            condition(&status, "Ready")["lastTransitionTime"],
+            "1970-01-01T00:00:09Z"
+        );
+    }
+}
+
+#[test]
+fn sidecars_count_for_readiness_and_not_for_the_phase() {
+    let document = json!({"metadata": {"name": "p"}, "spec": {"restartPolicy": "Never",
+        "initContainers": [{"name": "s", "restartPolicy": "Always"}, {"name": "i"}], "containers": [{"name": "a"}]}, "status": {}});
+    let pod = Pod::from_document(&document).expect("a pod");
+    let up = |ready, started_up| ContainerRecord {
+        started_up,
+        ..record(RunState::Running { started_at: at(3) }, ready)
+    };
+    let over = |code| record(RunState::Ended(ended(code)), false);
+    let incomplete = |names: &str| format!("containers with incomplete status: [{names}]");
+    let unready = |names: &str| format!("containers with unready status: [{names}]");
+    for (records, phase, sidecar, initialized, ready) in [
+        (
+            vec![],
+            "Pending",
+            "false false",
+            incomplete("s i"),
+            unready("s a"),
+        ),
+        (
+            vec![("s", up(false, false))],
+            "Pending",
+            "false false",
+            incomplete("s i"),
+            unready("s a"),
+        ),
+        (
+            vec![("s", up(true, true))],
+            "Pending",
+            "true true",
+            incomplete("i"),
+            unready("a"),
+        ),
+        (
+            vec![("s", up(true, true)), ("i", over(0)), ("a", up(true, true))],
+            "Running",
+            "true true",
+            String::new(),
+            String::new(),
+        ),
+        (
+            vec![("s", up(false, true)), ("i", over(0)), ("a", up(true, true))],
+            "Running",
+            "true false",
+            String::new(),
+            unready("s"),
+        ),
+        (
+            vec![("s", over(1)), ("i", over(0)), ("a", up(true, true))],
+            "Running",
+            "false false",
+            String::new(),
+            unready("s"),
+        ),
+        // The pod is at its end once its sidecars are.
+        (
+            vec![("s", up(true, true)), ("i", over(0)), ("a", over(0))],
+            "Running",
+            "true true",
+            String::new(),
+            unready("a"),
+        ),
+        (
+            vec![("s", over(143)), ("i", over(0)), ("a", over(0))],
+            "Succeeded",
+            "false false",
+            String::new(),
+            String::new(),
+        ),
+        (
+            vec![("s", over(0)), ("i", over(0)), ("a", over(1))],
+            "Failed",
+            "false false",
+            String::new(),
+            String::new(),
+        ),
+        (
+            vec![("s", up(true, true)), ("i", over(1))],
+            "Pending",
+            "true true",
+            incomplete("i"),
+            unready("a"),
+        ),
+        (
+            vec![("s", over(137)), ("i", over(1))],
+            "Failed",
+            "false false",
+            incomplete("s i"),
+            String::new(),
+        ),
+    ] {
+        let records: Records = records
+            .into_iter()
+            .map(|(name, record)| (name.to_owned(), record))
+            .collect();
+        let status = pod_status(&pod, &records, &PodGround::default(), at(9));
+        let container = &status["initContainerStatuses"][0];
+        let found = format!("{} {}", container["started"], container["ready"]);
+        let message = |kind: &str| condition(&status, kind)["message"].as_str().unwrap_or_default();
+        assert_eq!(status["phase"], phase, "{records:?}");
+        assert_eq!(
+            (found.as_str(), message("Initialized"), message("ContainersReady")),
+            (sidecar, initialized.as_str(), ready.as_str()),
+            "{records:?}"
+        );
+    }
+}
+
+#[test]
+fn a_container_is_not_there_before_its_hook_has_ended() {
+    let starting = |last| ContainerRecord {
+        is_starting: true,
+        last,
+        ..record(RunState::Running { started_at: at(3) }, true)
+    };
+    let document = json!({"metadata": {"name": "p"}, "spec": {"containers": [{"name": "a"}]}, "status": {}});
+    let pod = Pod::from_document(&document).expect("a pod");
+    for (last, phase) in [(None, "Pending"), (Some(ended(1)), "Running")] {
+        let records: Records = [("a".to_owned(), starting(last))].into();
+        let status = pod_status(&pod, &records, &PodGround::default(), at(9));
+        let container = &status["containerStatuses"][0];
+        assert_eq!(container["state"]["waiting"]["reason"], "ContainerCreating");
+        assert_eq!(
+            (&container["started"], &container["ready"]),
+            (&json!(false), &json!(false))
+        );
+        assert_eq!(status["phase"], phase);
+        assert_eq!(condition(&status, "Ready")["status"], "False");
+    }
+}
+
+#[test]
+fn readiness_waits_for_what_others_say() {
+    let document = json!({"metadata": {"name": "p"}, "spec": {"containers": [{"name": "a"}],
+        "readinessGates": [{"conditionType": "example.com/lb"}, {"conditionType": "example.com/dns"}]}, "status": {}});
+    let pod = Pod::from_document(&document).expect("a pod");
+    let running: Records = [(
+        "a".to_owned(),
+        record(RunState::Running { started_at: at(3) }, true),
+    )]
+    .into();
+    let said = |lb: Value, dns: Value| {
+        let held = json!({"conditions": [{"type": "Ready", "status": "False"},
+            {"type": "example.com/lb", "status": lb}, {"type": dns, "status": "True"}]});
+        let ground = PodGround {
+            foreign_conditions: foreign_conditions(&held),
+            ..PodGround::default()
+        };
+        let status = pod_status(&pod, &running, &ground, at(9));
+        assert_eq!(condition(&status, "ContainersReady")["status"], "True");
+        let ready = condition(&status, "Ready");
+        let text = |field: &str| ready[field].as_str().unwrap_or_default().to_owned();
+        format!("{} {} {}", text("status"), text("reason"), text("message"))
+    };
+    assert_eq!(said(json!("True"), json!("example.com/dns")), "True  ");
+    assert_eq!(
+        said(json!("False"), json!("other")),
+        "False ReadinessGatesNotReady the status of pod readiness gate \"example.com/lb\" is not \"True\", but False, \
+         corresponding condition of pod readiness gate \"example.com/dns\" does not exist."
+    );
+}
+
+#[test]
+fn a_deleted_pod_says_how_its_containers_ended() {
+    for (policy, code, phase) in [
+        ("Always", 0, "Succeeded"),
+        ("Always", 143, "Failed"),
+        ("OnFailure", 143, "Failed"),
+        ("Never", 0, "Succeeded"),
+    ] {
+        let records: Records = [
+            ("i".to_owned(), record(RunState::Ended(ended(0)), false)),
+            ("a".to_owned(), record(RunState::Ended(ended(code)), false)),
+        ]
+        .into();
+        let ground = PodGround {
+            is_over: true,
+            ..PodGround::default()
+        };
+        let status = pod_status(&pod(policy), &records, &ground, at(9));
+        assert_eq!(status["phase"], phase, "{policy} {code}");
+    }
+    let ground = PodGround {
+        is_over: true,
+        ..PodGround::default()
+    };
+    let never_ran = pod_status(&pod("Always"), &Records::new(), &ground, at(9));
+    assert_eq!(never_ran["phase"], "Pending");
+}
+
+#[test]
+fn a_waiting_container_says_why_and_remembers_its_end() {
+    let mut waiting = record(RunState::Ended(ended(3)), false);
+    waiting.waits("CrashLoopBackOff", "back-off 10s restarting".into());
+    let records: Records = [
+        ("i".to_owned(), record(RunState::Ended(ended(0)), false)),
+        ("a".to_owned(), waiting),
+    ]
+    .into();
+    let status = pod_status(&pod("Always"), &records, &PodGround::default(), at(9));
+    let container = &status["containerStatuses"][0];
+    assert_eq!(container["state"]["waiting"]["reason"], "CrashLoopBackOff");
+    assert_eq!(container["lastState"]["terminated"]["exitCode"], 3);
+    assert_eq!(status["phase"], "Running");
+}
+
+#[test]
+fn a_refused_pod_has_failed_and_says_why() {
+    let refusal = Refusal {
+        reason: "Unsupported",
+        message: "spec.hostNetwork is not supported".into(),
+    };
+    let ground = PodGround {
+        refusal: Some(refusal),
+        ..PodGround::default()
+    };
+    let status = pod_status(&pod("Always"), &Records::new(), &ground, at(9));
+    assert_eq!(
+        (&status["phase"], &status["reason"]),
+        (&json!("Failed"), &json!("Unsupported"))
+    );
+    assert!(status.get("containerStatuses").is_none());
+}
