@@ -192,9 +192,9 @@ fn a_program_that_fails_is_started_again_if_asked() {
     let flags = [
         "--restart",
         "on-failure",
-        "--backoff",
+        "--restart-backoff",
         "1ms",
-        "--backoff-max",
+        "--restart-backoff-max",
         "2ms",
     ];
     let run = Supervised::start(Place::Here, &flags, &["sh", "-c", script, path]);
@@ -209,7 +209,14 @@ fn a_program_that_fails_is_started_again_if_asked() {
 
 #[test]
 fn a_sigterm_ends_the_wait_for_a_restart() {
-    let flags = ["--restart", "always", "--backoff", "1h", "--backoff-max", "1h"];
+    let flags = [
+        "--restart",
+        "always",
+        "--restart-backoff",
+        "1h",
+        "--restart-backoff-max",
+        "1h",
+    ];
     let run = Supervised::sh(Place::Here, &flags, "echo up");
     run.line();
     run.line();

@@ -69,6 +69,8 @@ impl Supervised {
     #[track_caller]
     pub(crate) fn call(place: Place, mut call: Command) -> Self {
         call.stdin(Stdio::piped()).stdout(Stdio::piped());
+        // The environment of whoever runs the tests has no part in them.
+        call.env_remove("NOTIFY_SOCKET").env_remove("LISTEN_FDS");
         let mut started = call.spawn().expect("the binary runs");
         let output = BufReader::new(started.stdout.take().expect("it is piped"));
         let (tells, lines) = channel();
@@ -154,8 +156,16 @@ impl Supervised {
 }
 
 impl Drop for Supervised {
+    /// A test that has failed, or has seen enough, leaves nothing behind: `run` ends its program.
     fn drop(&mut self) {
-        // A test that has failed, or has seen enough, leaves nothing behind.
+        if !matches!(self.started.try_wait(), Ok(None)) {
+            return;
+        }
+        if self.place == Place::Here {
+            self.signal(15);
+            while self.lines.recv_timeout(PATIENCE).is_ok() {}
+        }
+        // With `unshare` goes process 1, and all that it has.
         let _ = self.started.kill();
         let _ = self.started.wait();
     }

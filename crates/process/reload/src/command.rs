@@ -78,7 +78,12 @@ impl CommandLine {
                     Err(source) => Err(CommandError::Wait { source }),
                 }
             }
-            Err(_) => Err(CommandError::TimedOut { timeout, said }),
+            Err(_) => {
+                drop(group);
+                // It is killed. Who does not wait for it leaves it to a SIGCHLD, which `run` keeps from tokio.
+                let _ = child.wait().await;
+                Err(CommandError::TimedOut { timeout, said })
+            }
         }
     }
 }

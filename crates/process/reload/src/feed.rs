@@ -203,6 +203,23 @@ pub(crate) async fn follow(
     feed: &mut Feed,
     first: FirstLook,
 ) -> std::convert::Infallible {
+    follow_from(reloader, feed, first, |_| {}).await
+}
+
+/// As [`follow`]; `began` is told, once, how it went with what was found at the start, and [`Outcome::Loaded`] if nothing
+/// was there.
+pub(crate) async fn follow_from(
+    reloader: &mut Reloader,
+    feed: &mut Feed,
+    first: FirstLook,
+    began: impl FnOnce(&Outcome),
+) -> std::convert::Infallible {
+    let mut began = Some(began);
+    let mut begin = |outcome: &Outcome| {
+        if let Some(began) = began.take() {
+            began(outcome);
+        }
+    };
     let hearing = Hearing::of(reloader);
     let mut pending = Pending::default();
     for change in feed.first_look(&hearing).await {
@@ -210,6 +227,7 @@ pub(crate) async fn follow(
     }
     loop {
         if pending.is_empty() {
+            begin(&Outcome::Loaded);
             pending.absorb(feed.next(&hearing).await);
         }
         let changes = pending.changes().to_vec();
@@ -222,6 +240,9 @@ pub(crate) async fn follow(
         };
         if outcome == Outcome::Loaded {
             pending.clear();
+        }
+        if outcome != Outcome::Superseded {
+            begin(&outcome);
         }
         match newer {
             Some(newer) => pending.absorb(newer),

@@ -11,11 +11,14 @@
 //! thread: `waitid` with `__WNOTHREAD` sees those of its own thread only.
 
 mod backoff;
-#[allow(dead_code, reason = "changes are not watched yet: nothing asks for a restart")]
+mod drive;
+mod environment;
 mod machine;
+mod notify;
+mod program_target;
 pub(crate) mod signal_name;
+mod sockets;
 mod spawn;
-#[allow(dead_code, reason = "changes are not watched yet: nothing gives orders")]
 mod supervisor;
 mod sys;
 mod terminal;
@@ -27,8 +30,12 @@ use tokio::sync::mpsc;
 use tracing::debug;
 
 pub(crate) use backoff::Backoff;
-pub(crate) use machine::{Policy, RestartPolicy};
-pub(crate) use supervisor::{Heard, Launch, Supervisor};
+pub(crate) use drive::{Changes, RunConfig, drive};
+pub(crate) use environment::{EnvironmentSource, EnvironmentSources, source};
+pub(crate) use machine::{Overlap, Policy, RestartPolicy};
+pub(crate) use program_target::OnChange;
+pub(crate) use sockets::Listen;
+pub(crate) use supervisor::Heard;
 
 use sys::SignalSet;
 

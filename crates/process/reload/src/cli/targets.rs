@@ -18,7 +18,7 @@ use crate::render::{Render, RenderPaths, Syntax, Undefined, Variables};
 use crate::target::Target;
 use crate::target::container::ContainerArgs;
 use crate::target::exec::{Exec, ExecArgs, command_line};
-use crate::target::signal::SignalArgs;
+use crate::target::signal::{SignalArgs, SignalName};
 use crate::target::unit::UnitArgs;
 use crate::target::webhook::WebhookArgs;
 
@@ -38,11 +38,22 @@ pub struct TargetArgs {
 }
 
 impl TargetArgs {
+    /// The signal that names no process, which is then not one of the targets any more: `run` sends it to its program.
+    pub(crate) fn take_signal_for_program(&mut self) -> Option<SignalName> {
+        self.signal
+            .is_for_nobody()
+            .then(|| self.signal.signal.take())
+            .flatten()
+    }
+
     /// The targets in the order in which they are told: commands, which may prepare something, then the others.
     fn targets(&self, timeout: Duration) -> Result<Vec<Box<dyn Target>>, String> {
         let mut targets: Vec<Box<dyn Target>> = Vec::new();
         for command in &self.exec.exec {
             targets.push(Box::new(Exec::new(command.clone(), timeout)));
+        }
+        if self.signal.is_for_nobody() {
+            return Err("--signal needs --process, --pid-file or --pid: who is to be signalled".to_owned());
         }
         if let Some(signaller) = self.signal.target() {
             targets.push(Box::new(signaller));

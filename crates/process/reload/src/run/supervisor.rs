@@ -8,6 +8,8 @@ use tokio::time::{Instant, sleep_until};
 use tracing::{debug, error, info, warn};
 
 use super::machine::{Act, ChildId, Happened, Machine, NotRestarted, Policy};
+use super::notify::{Notice, NotifySocket};
+use super::sockets::{LISTEN_VARIABLES, Sockets};
 use super::spawn::{Child, Ended, Program};
 use super::sys;
 use super::terminal::Terminal;
@@ -67,7 +69,33 @@ pub(crate) struct Launch {
     pub(crate) environment: Vec<(OsString, OsString)>,
     /// Whether signals go to the whole group and not to the program alone.
     pub(crate) signals_group: bool,
+    /// What it listens on.
+    pub(crate) sockets: Sockets,
+    /// Where it says that it is ready, if anybody wants to know.
+    pub(crate) notify: Option<NotifySocket>,
 }
+
+impl Launch {
+    /// The environment of one start: what was asked for, and the variables of the protocols that `run` speaks.
+    fn variables(&self) -> Vec<(OsString, OsString)> {
+        let mut variables = self.environment.clone();
+        variables.retain(|(name, _)| !LISTEN_VARIABLES.iter().any(|variable| name == variable));
+        if !self.sockets.is_empty() {
+            variables.extend(
+                self.sockets
+                    .variables()
+                    .map(|(name, value)| (name.into(), value.into())),
+            );
+        }
+        if let Some(notify) = &self.notify {
+            variables.retain(|(name, _)| name != NOTIFY_SOCKET);
+            variables.push((NOTIFY_SOCKET.into(), notify.variable().into()));
+        }
+        variables
+    }
+}
+
+const NOTIFY_SOCKET: &str = "NOTIFY_SOCKET";
 
 /// See the module.
 pub(crate) struct Supervisor {
@@ -114,6 +142,7 @@ impl Supervisor {
                 () = sleep_until(wakes.unwrap_or_else(Instant::now)), if wakes.is_some() => {
                     self.happened(Happened::Time);
                 }
+                said = said(self.launch.notify.as_ref()) => self.hear(said),
                 Some(order) = orders.recv() => self.obey(order),
             }
         }
@@ -139,6 +168,29 @@ impl Supervisor {
                 // Whoever asked may have given up.
                 let _ = done.send(sent);
             }
+        }
+    }
+
+    /// Only what comes from a child's group counts: in a pod, others can reach the socket too.
+    fn hear(&mut self, notice: std::io::Result<Notice>) {
+        let notice = match notice {
+            Ok(notice) if notice.is_ready => notice,
+            Ok(_) => return,
+            Err(error) => {
+                error!(%error, "NOTIFY_SOCKET cannot be read any more");
+                self.launch.notify = None;
+                return;
+            }
+        };
+        let group = sys::group_of(notice.pid);
+        let child = self
+            .children
+            .iter()
+            .find(|(_, process)| Some(process.pid()) == group);
+        if let Some((child, process)) = child {
+            info!(pid = process.pid(), "program says that it is ready");
+            let child = *child;
+            self.happened(Happened::Ready(child));
         }
     }
 
@@ -274,10 +326,11 @@ impl Supervisor {
     }
 
     fn start(&mut self, child: ChildId) {
+        let variables = self.launch.variables();
         let program = Program {
             command: &self.launch.command,
-            environment: &self.launch.environment,
-            sockets: &[],
+            environment: &variables,
+            sockets: &self.launch.sockets.descriptors(),
             is_foreground: self.terminal.is_some(),
         };
         match Child::start(&program) {
@@ -292,6 +345,13 @@ impl Supervisor {
                 self.happened(Happened::Gone(child));
             }
         }
+    }
+}
+
+async fn said(notify: Option<&NotifySocket>) -> std::io::Result<Notice> {
+    match notify {
+        Some(notify) => notify.next().await,
+        None => std::future::pending().await,
     }
 }
 

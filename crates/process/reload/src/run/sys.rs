@@ -130,3 +130,42 @@ pub(crate) fn set_foreground_group(group: i32) {
     // SAFETY: no memory is touched.
     unsafe { libc::tcsetpgrp(libc::STDIN_FILENO, group) };
 }
+
+// rustix's `UCred` takes it for granted that the sender is in the pid namespace; in a pod it may be a neighbour.
+
+/// Receives a message from a socket with SO_PASSCRED: its length, and the pid of the sender; zero if that is outside of
+/// this pid namespace. Descriptors that come along are closed by the kernel, for which there is no room.
+pub(crate) fn receive_from_process(socket: impl AsFd, message: &mut [u8]) -> io::Result<(usize, i32)> {
+    /// Large enough for one `ucred` and nothing else, aligned as the kernel's macros want it.
+    #[repr(C)]
+    struct Control {
+        header: libc::cmsghdr,
+        sender: libc::ucred,
+    }
+    let mut part = libc::iovec {
+        iov_base: message.as_mut_ptr().cast(),
+        iov_len: message.len(),
+    };
+    // SAFETY: both are plain numbers and pointers, for which zero is "nothing".
+    let (mut control, mut header): (Control, libc::msghdr) = unsafe { std::mem::zeroed() };
+    header.msg_iov = &raw mut part;
+    header.msg_iovlen = 1;
+    header.msg_control = (&raw mut control).cast();
+    header.msg_controllen = size_of::<Control>() as _;
+    // SAFETY: all pointers in `header` are to live buffers of the lengths that stand beside them.
+    let length = unsafe { libc::recvmsg(socket.as_fd().as_raw_fd(), &mut header, libc::MSG_CMSG_CLOEXEC) };
+    let Ok(length) = usize::try_from(length) else {
+        return Err(io::Error::last_os_error());
+    };
+    let is_sender = control.header.cmsg_level == libc::SOL_SOCKET
+        && control.header.cmsg_type == libc::SCM_CREDENTIALS
+        && header.msg_controllen as usize >= size_of::<libc::cmsghdr>() + size_of::<libc::ucred>();
+    Ok((length, if is_sender { control.sender.pid } else { 0 }))
+}
+
+/// The process group of a process; none if it is gone.
+pub(crate) fn group_of(pid: i32) -> Option<i32> {
+    // SAFETY: no memory is touched.
+    let group = unsafe { libc::getpgid(pid) };
+    (group > 0).then_some(group)
+}

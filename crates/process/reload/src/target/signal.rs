@@ -20,8 +20,9 @@ use resolve::{Found, ResolveError};
 #[derive(Debug, Clone, Default, Args)]
 #[command(group = ArgGroup::new("signalled").args(["process", "pid_file", "pid"]))]
 pub(crate) struct SignalArgs {
-    /// The signal that makes the process load its files: HUP, USR1, USR2, …; needs --process, --pid-file or --pid.
-    #[arg(long, env = "HOTMAP_SIGNAL", value_name = "NAME", value_parser = signal, requires = "signalled",
+    /// The signal that makes the process load its files: HUP, USR1, USR2, …; needs --process, --pid-file or --pid,
+    /// without which it is for the program of `run`.
+    #[arg(long, env = "HOTMAP_SIGNAL", value_name = "NAME", value_parser = signal,
         help_heading = "Targets")]
     pub(crate) signal: Option<SignalName>,
     /// Signal the process of this name; of a master and its workers, the master. It is looked for at every change.
@@ -49,6 +50,11 @@ pub(crate) struct SignalArgs {
 }
 
 impl SignalArgs {
+    /// Whether there is a signal, and nobody to send it to.
+    pub(crate) fn is_for_nobody(&self) -> bool {
+        self.signal.is_some() && self.process.is_none() && self.pid_file.is_none() && self.pid.is_none()
+    }
+
     /// The target that was asked for, if any.
     pub(crate) fn target(&self) -> Option<Signaller> {
         let address = match (&self.process, &self.pid_file, self.pid.and_then(Pid::from_raw)) {
@@ -99,6 +105,11 @@ pub(crate) fn signal(raw: &str) -> Result<SignalName, String> {
 }
 
 impl SignalName {
+    /// Its number.
+    pub(crate) fn as_raw(self) -> i32 {
+        self.signal.as_raw()
+    }
+
     /// The signal that most daemons take as a word to load their files again.
     pub const HUP: Self = Self {
         name: "HUP",

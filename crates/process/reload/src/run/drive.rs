@@ -1,0 +1,133 @@
+//! Puts the parts of `run` together: first what is on the disk, then the program, then changes.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use hotmap_projection::WatchConfig;
+use tokio::sync::{mpsc, oneshot};
+use tracing::{error, warn};
+
+use super::environment::{Environment, EnvironmentSources};
+use super::machine::Policy;
+use super::notify::NotifySocket;
+use super::program_target::{OnChange, ProgramTarget};
+use super::sockets::{Listen, Sockets};
+use super::supervisor::{Heard, Launch, Supervisor};
+use crate::feed::{self, Feed, FirstLook};
+use crate::reloader::{Outcome, Reloader, ReloaderConfig};
+
+/// What `run` exits with if it could not begin; the codes below are the program's.
+pub(crate) const EXIT_NOT_BEGUN: u8 = 125;
+/// Orders that may wait for the supervisor.
+const ORDERS_MAX: usize = 8;
+
+/// Everything that `run` does.
+pub(crate) struct RunConfig {
+    pub(crate) policy: Policy,
+    /// The program and its arguments; not empty.
+    pub(crate) command: Vec<OsString>,
+    pub(crate) signals_group: bool,
+    pub(crate) listens: Vec<Listen>,
+    pub(crate) sources: EnvironmentSources,
+    pub(crate) changes: Option<Changes>,
+}
+
+/// What is done for changes, if anything is watched.
+pub(crate) struct Changes {
+    pub(crate) reloader: ReloaderConfig,
+    pub(crate) watch: WatchConfig,
+    /// The paths whose changes the program is told of; those of the environment are apart from them.
+    pub(crate) watched: Vec<PathBuf>,
+    pub(crate) on_change: Option<OnChange>,
+    pub(crate) signal: i32,
+}
+
+/// Runs the program to its end; the exit code.
+pub(crate) async fn drive(config: RunConfig, heard: mpsc::Receiver<Heard>) -> u8 {
+    match begin(config, heard).await {
+        Ok(code) => code,
+        Err(message) => {
+            error!("{message}");
+            EXIT_NOT_BEGUN
+        }
+    }
+}
+
+async fn begin(config: RunConfig, mut heard: mpsc::Receiver<Heard>) -> Result<u8, String> {
+    let sockets = Sockets::bind(&config.listens).map_err(|error| error.to_string())?;
+    let notify = match &config.policy.overlap {
+        Some(_) => Some(NotifySocket::bind().map_err(|error| format!("cannot bind NOTIFY_SOCKET: {error}"))?),
+        None => None,
+    };
+    let launch = |environment: Environment| Launch {
+        command: config.command,
+        environment: environment.into_iter().collect(),
+        signals_group: config.signals_group,
+        sockets,
+        notify,
+    };
+    let (orders, ordered) = mpsc::channel(ORDERS_MAX);
+    let Some(changes) = config.changes else {
+        let _orders = orders;
+        return Ok(Supervisor::new(config.policy, launch(config.sources.inherited))
+            .run(heard, ordered)
+            .await);
+    };
+    let mut reloader = Reloader::new(changes.reloader);
+    let program = ProgramTarget::new(
+        orders,
+        changes.on_change,
+        changes.signal,
+        changes.watched,
+        config.sources,
+    );
+    let program = Arc::new(program);
+    let paths: Vec<PathBuf> = reloader
+        .progress()
+        .borrow()
+        .volumes
+        .iter()
+        .map(|volume| volume.path.clone())
+        .collect();
+    reloader.add_target(Box::new(Arc::clone(&program)));
+    let mut feed = Feed::start(&paths, changes.watch).map_err(|error| error.to_string())?;
+    let (looked, first_look) = oneshot::channel();
+    let follow = feed::follow_from(&mut reloader, &mut feed, FirstLook::Adopt, |outcome| {
+        let _ = looked.send(outcome.clone());
+    });
+    // What is written after the first look is told to the program that starts now; so it misses nothing.
+    let supervise = async {
+        let outcome = tokio::select! {
+            outcome = first_look => outcome.unwrap_or(Outcome::Loaded),
+            signal = end_signal(&mut heard) => return Ok(128_u8.saturating_add(signal)),
+        };
+        if let Outcome::HeldBack(reason) | Outcome::Failed(reason) = outcome {
+            return Err(format!("the program is not started: {reason}"));
+        }
+        let environment = program
+            .first_environment()
+            .map_err(|error| format!("the program is not started: {error}"))?;
+        Ok(Supervisor::new(config.policy, launch(environment))
+            .run(heard, ordered)
+            .await)
+    };
+    tokio::select! {
+        ended = supervise => ended,
+        never = follow => match never {},
+    }
+}
+
+/// The number of the signal that ends `run` before there is a program.
+async fn end_signal(heard: &mut mpsc::Receiver<Heard>) -> u8 {
+    loop {
+        match heard.recv().await {
+            Some(Heard::Signal(signal @ (libc::SIGTERM | libc::SIGINT | libc::SIGQUIT))) => {
+                return u8::try_from(signal).unwrap_or_default();
+            }
+            Some(Heard::Signal(signal)) => warn!(signal, "there is no program yet to forward a signal to"),
+            Some(Heard::Children) => {}
+            None => return std::future::pending().await,
+        }
+    }
+}
