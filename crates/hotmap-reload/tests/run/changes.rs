@@ -131,12 +131,7 @@ fn a_source_that_is_missing_or_wrong_is_named_and_nothing_is_started() {
 fn an_environment_that_cannot_be_used_leaves_the_program_as_it_is() {
     let volume = Volume::new(&[("app.env", "GREETING=one\n")]);
     let file = volume.path().join("app.env");
-    let flags = [
-        "--env-from",
-        file.to_str().expect("plain letters"),
-        "--backoff",
-        "1ms",
-    ];
+    let flags = ["--env-from", file.to_str().expect("plain letters")];
     let run = Supervised::sh(Place::Here, &flags, PROGRAM);
     assert_eq!(run.line(), "up GREETING=one DB_HOST=");
     volume.write(&[("app.env", "GREETING")]);

@@ -3,6 +3,7 @@
 mod dialect;
 pub(crate) mod duration;
 mod k8s_sidecar;
+mod probe;
 mod reload;
 mod run;
 mod serve;
@@ -15,6 +16,7 @@ use clap::Subcommand;
 
 pub use dialect::{DialectError, Translation, translate};
 pub use k8s_sidecar::{SidecarCall, k8s_sidecar_call};
+pub use probe::ProbeArgs;
 pub use reload::ReloadArgs;
 pub use run::RunArgs;
 pub use sync::SyncArgs;
@@ -30,6 +32,8 @@ pub enum ProcessCommand {
     Sync(Box<SyncArgs>),
     /// Supervise a program, also as process 1 of a container; reload or restart it on change.
     Run(Box<RunArgs>),
+    /// Is what is on the disk what the process has loaded? For liveness and readiness probes.
+    Probe(Box<ProbeArgs>),
 }
 
 impl ProcessCommand {
@@ -39,6 +43,7 @@ impl ProcessCommand {
             Self::Reload(args) => args.main(),
             Self::Sync(args) => args.main(),
             Self::Run(args) => args.main(),
+            Self::Probe(args) => args.main(),
         }
     }
 }

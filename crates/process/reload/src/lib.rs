@@ -18,12 +18,14 @@ mod metric_names;
 mod metrics;
 mod pace;
 mod pending;
+mod probe;
 mod progress;
 mod reloader;
 mod render;
 mod report;
 mod resolver;
 mod run;
+mod state_file;
 mod sync;
 mod target;
 

@@ -15,6 +15,7 @@ use super::targets::{ReloaderArgs, environment};
 use crate::announcer::Announcer;
 use crate::feed::{self, Feed, FirstLook, is_within};
 use crate::reloader::{Outcome, Reloader, ReloaderConfig};
+use crate::state_file;
 
 /// The call was wrong.
 const EXIT_CALL: u8 = 2;
@@ -35,6 +36,9 @@ pub struct ReloadArgs {
     pub(crate) volume_dir: Vec<PathBuf>,
     #[command(flatten)]
     pub(crate) reloader: ReloaderArgs,
+    /// Write how far the last change has come to this file, for `hotmap probe --state-file`.
+    #[arg(long, env = "HOTMAP_STATE_FILE", value_name = "FILE")]
+    pub(crate) state_file: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) serve: ServeArgs,
     /// Bring what is found at the start to the targets as well. Without it they are told of changes only: who starts
@@ -131,6 +135,7 @@ impl ReloadArgs {
             Announcer::open(self.serve.into_config(), &config.paths).map_err(|error| error.to_string())?;
         let mut reloader = Reloader::new(config);
         let announcing = announcer.run(&reloader);
+        let stating = state_file::keep(self.state_file.clone(), reloader.progress());
         let work = async {
             if self.once {
                 return match feed::once(&mut reloader, &mut feed).await {
@@ -148,6 +153,7 @@ impl ReloadArgs {
         tokio::select! {
             ended = work => ended,
             () = announcing => Ok(()),
+            never = stating => match never {},
             _ = end_1[0].recv() => Ok(()),
             _ = end_2[0].recv() => Ok(()),
         }

@@ -9,6 +9,7 @@ use clap::Args;
 use hotmap_projection::WatchConfig;
 
 use super::duration::duration;
+use super::serve::ServeArgs;
 use super::targets::{ReloaderArgs, environment};
 use crate::run::{
     Backoff, Changes, EnvironmentSource, EnvironmentSources, Listen, OnChange, Overlap, Policy,
@@ -131,8 +132,13 @@ pub struct RunArgs {
         value_parser = duration
     )]
     restart_backoff_max: Duration,
+    /// Write how far the last change has come to this file, for `hotmap probe --state-file`.
+    #[arg(long, env = "HOTMAP_STATE_FILE", value_name = "FILE")]
+    state_file: Option<PathBuf>,
     #[command(flatten)]
     reloader: ReloaderArgs,
+    #[command(flatten)]
+    serve: ServeArgs,
 }
 
 impl RunArgs {
@@ -167,8 +173,10 @@ impl RunArgs {
             }
         }
         let mut reloader = self.reloader.config(paths, environment())?;
+        let says = self.serve.is_serving() || self.state_file.is_some();
         let tells_others = !reloader.targets.is_empty() || !reloader.renders.is_empty();
-        if reloader.paths.is_empty() && (tells_others || reloader.check.is_some() || signal.is_some()) {
+        if reloader.paths.is_empty() && (says || tells_others || reloader.check.is_some() || signal.is_some())
+        {
             return Err("nothing is watched: give --watch or --env-from".to_owned());
         }
         let on_change = match (self.on_change, signal) {
@@ -191,6 +199,8 @@ impl RunArgs {
             watched: self.watch,
             on_change,
             signal: signal.map_or(libc::SIGHUP, |signal| signal.as_raw()),
+            announcer: self.serve.into_config(),
+            state_file: self.state_file,
         });
         Ok(RunConfig {
             policy: Policy {

@@ -14,8 +14,10 @@ use super::notify::NotifySocket;
 use super::program_target::{OnChange, ProgramTarget};
 use super::sockets::{Listen, Sockets};
 use super::supervisor::{Heard, Launch, Supervisor};
+use crate::announcer::{Announcer, AnnouncerConfig};
 use crate::feed::{self, Feed, FirstLook};
 use crate::reloader::{Outcome, Reloader, ReloaderConfig};
+use crate::state_file;
 
 /// What `run` exits with if it could not begin; the codes below are the program's.
 pub(crate) const EXIT_NOT_BEGUN: u8 = 125;
@@ -41,6 +43,8 @@ pub(crate) struct Changes {
     pub(crate) watched: Vec<PathBuf>,
     pub(crate) on_change: Option<OnChange>,
     pub(crate) signal: i32,
+    pub(crate) announcer: AnnouncerConfig,
+    pub(crate) state_file: Option<PathBuf>,
 }
 
 /// Runs the program to its end; the exit code.
@@ -92,6 +96,9 @@ async fn begin(config: RunConfig, mut heard: mpsc::Receiver<Heard>) -> Result<u8
         .collect();
     reloader.add_target(Box::new(Arc::clone(&program)));
     let mut feed = Feed::start(&paths, changes.watch).map_err(|error| error.to_string())?;
+    let announcer = Announcer::open(changes.announcer, &paths).map_err(|error| error.to_string())?;
+    let announcing = announcer.run(&reloader);
+    let stating = state_file::keep(changes.state_file, reloader.progress());
     let (looked, first_look) = oneshot::channel();
     let follow = feed::follow_from(&mut reloader, &mut feed, FirstLook::Adopt, |outcome| {
         let _ = looked.send(outcome.clone());
@@ -115,6 +122,8 @@ async fn begin(config: RunConfig, mut heard: mpsc::Receiver<Heard>) -> Result<u8
     tokio::select! {
         ended = supervise => ended,
         never = follow => match never {},
+        () = announcing => Err("nobody can be told any more of what is loaded".to_owned()),
+        never = stating => match never {},
     }
 }
 

@@ -128,6 +128,17 @@ pub enum Address {
     Pid(Pid),
 }
 
+/// When the process at this address has started, in clock ticks after the boot.
+///
+/// # Errors
+/// A sentence: nobody is there, or several are.
+pub(crate) fn start_ticks(address: &Address) -> Result<u64, String> {
+    let found = resolve::resolve(&ProcFs::at(Path::new("/proc")), address, None);
+    found
+        .map(|found| found.start_time)
+        .map_err(|error| error.to_string())
+}
+
 /// Signals one process.
 #[derive(Debug)]
 pub struct Signaller {
