@@ -10,6 +10,7 @@
 //! The two reap different children, because a child belongs to the thread that has started it and an orphan to the main
 //! thread: `waitid` with `__WNOTHREAD` sees those of its own thread only.
 
+mod accepts;
 mod backoff;
 mod drive;
 mod environment;

@@ -8,6 +8,7 @@ use hotmap_projection::WatchConfig;
 use tokio::sync::{mpsc, oneshot};
 use tracing::{error, warn};
 
+use super::accepts;
 use super::environment::{Environment, EnvironmentSources};
 use super::machine::Policy;
 use super::notify::NotifySocket;
@@ -60,6 +61,9 @@ pub(crate) async fn drive(config: RunConfig, heard: mpsc::Receiver<Heard>) -> u8
 
 async fn begin(config: RunConfig, mut heard: mpsc::Receiver<Heard>) -> Result<u8, String> {
     let sockets = Sockets::bind(&config.listens).map_err(|error| error.to_string())?;
+    let listening = sockets
+        .duplicates()
+        .map_err(|error| format!("cannot keep the sockets of --listen: {error}"))?;
     let notify = match &config.policy.overlap {
         Some(_) => Some(NotifySocket::bind().map_err(|error| format!("cannot bind NOTIFY_SOCKET: {error}"))?),
         None => None,
@@ -74,9 +78,12 @@ async fn begin(config: RunConfig, mut heard: mpsc::Receiver<Heard>) -> Result<u8
     let (orders, ordered) = mpsc::channel(ORDERS_MAX);
     let Some(changes) = config.changes else {
         let _orders = orders;
-        return Ok(Supervisor::new(config.policy, launch(config.sources.inherited))
-            .run(heard, ordered)
-            .await);
+        let supervisor = Supervisor::new(config.policy, launch(config.sources.inherited));
+        let accepting = accepts::follow(listening, supervisor.starts(), None);
+        return tokio::select! {
+            code = supervisor.run(heard, ordered) => Ok(code),
+            never = accepting => match never {},
+        };
     };
     let mut reloader = Reloader::new(changes.reloader);
     let program = ProgramTarget::new(
@@ -99,6 +106,7 @@ async fn begin(config: RunConfig, mut heard: mpsc::Receiver<Heard>) -> Result<u8
     let announcer = Announcer::open(changes.announcer, &paths).map_err(|error| error.to_string())?;
     let announcing = announcer.run(&reloader);
     let stating = state_file::keep(changes.state_file, reloader.progress());
+    let progress = reloader.progress_sender();
     let (looked, first_look) = oneshot::channel();
     let follow = feed::follow_from(&mut reloader, &mut feed, FirstLook::Adopt, |outcome| {
         let _ = looked.send(outcome.clone());
@@ -115,9 +123,12 @@ async fn begin(config: RunConfig, mut heard: mpsc::Receiver<Heard>) -> Result<u8
         let environment = program
             .first_environment()
             .map_err(|error| format!("the program is not started: {error}"))?;
-        Ok(Supervisor::new(config.policy, launch(environment))
-            .run(heard, ordered)
-            .await)
+        let supervisor = Supervisor::new(config.policy, launch(environment));
+        let accepting = accepts::follow(listening, supervisor.starts(), Some(progress));
+        tokio::select! {
+            code = supervisor.run(heard, ordered) => Ok(code),
+            never = accepting => match never {},
+        }
     };
     tokio::select! {
         ended = supervise => ended,

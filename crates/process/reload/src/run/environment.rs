@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use hotmap_projection::{Snapshot, SnapshotError};
 
-use file::LineError;
+use file::{LineError, Variable};
 
 /// The longest `NAME=value` that Linux gives to a program (`MAX_ARG_STRLEN`), without the zero byte at its end.
 const VARIABLE_BYTES_MAX: usize = 128 * 1_024 - 1;
@@ -149,7 +149,7 @@ impl EnvironmentSources {
 }
 
 impl EnvironmentSource {
-    fn read(&self) -> Result<Vec<(Vec<u8>, Vec<u8>)>, EnvironmentError> {
+    fn read(&self) -> Result<Vec<Variable>, EnvironmentError> {
         let mut readings = 0;
         loop {
             readings += 1;
@@ -163,7 +163,7 @@ impl EnvironmentSource {
         }
     }
 
-    fn read_once(&self) -> Result<Vec<(Vec<u8>, Vec<u8>)>, EnvironmentError> {
+    fn read_once(&self) -> Result<Vec<Variable>, EnvironmentError> {
         let failed = |source| EnvironmentError::Read {
             path: self.path.clone(),
             source,

@@ -124,6 +124,15 @@ impl Sockets {
         self.0.iter().map(|socket| socket.descriptor.as_fd()).collect()
     }
 
+    /// The same sockets once more, each with the address that a person knows it by.
+    ///
+    /// # Errors
+    /// No descriptor is left.
+    pub(crate) fn duplicates(&self) -> io::Result<Vec<(String, OwnedFd)>> {
+        let duplicate = |socket: &Socket| Ok((socket.address.clone(), socket.descriptor.try_clone()?));
+        self.0.iter().map(duplicate).collect()
+    }
+
     /// `LISTEN_FDS` and `LISTEN_FDNAMES`; `LISTEN_PID` is known in the child only.
     pub(crate) fn variables(&self) -> [(&'static str, String); 2] {
         let names: Vec<&str> = self.0.iter().map(|socket| socket.name.as_str()).collect();

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::{Instant, sleep_until};
 use tracing::{debug, error, info, warn};
 
@@ -108,6 +108,8 @@ pub(crate) struct Supervisor {
     groups: BTreeMap<ChildId, i32>,
     restarting: Vec<oneshot::Sender<Result<(), RestartError>>>,
     exit: Option<u8>,
+    /// Counts starts.
+    starts: watch::Sender<u64>,
 }
 
 impl Supervisor {
@@ -121,7 +123,13 @@ impl Supervisor {
             groups: BTreeMap::new(),
             restarting: Vec::new(),
             exit: None,
+            starts: watch::Sender::new(0),
         }
+    }
+
+    /// Tells of each start.
+    pub(crate) fn starts(&self) -> watch::Receiver<u64> {
+        self.starts.subscribe()
     }
 
     /// Runs the program until it has ended for good; its exit code.
@@ -337,6 +345,7 @@ impl Supervisor {
             Ok(process) => {
                 info!(pid = process.pid(), "program started");
                 self.children.insert(child, process);
+                self.starts.send_modify(|starts| *starts += 1);
             }
             Err(error) => {
                 error!(%error, "the program cannot be started");

@@ -159,7 +159,7 @@ pub(crate) fn receive_from_process(socket: impl AsFd, message: &mut [u8]) -> io:
     };
     let is_sender = control.header.cmsg_level == libc::SOL_SOCKET
         && control.header.cmsg_type == libc::SCM_CREDENTIALS
-        && header.msg_controllen as usize >= size_of::<libc::cmsghdr>() + size_of::<libc::ucred>();
+        && header.msg_controllen >= size_of::<libc::cmsghdr>() + size_of::<libc::ucred>();
     Ok((length, if is_sender { control.sender.pid } else { 0 }))
 }
 

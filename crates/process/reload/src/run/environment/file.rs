@@ -21,8 +21,11 @@ pub(crate) enum LineError {
     BehindQuote(usize),
 }
 
+/// A name and its value, as bytes.
+pub(crate) type Variable = (Vec<u8>, Vec<u8>);
+
 /// The variables of a file, in its order. Lines are counted from one.
-pub(crate) fn parse(text: &[u8]) -> Result<Vec<(Vec<u8>, Vec<u8>)>, LineError> {
+pub(crate) fn parse(text: &[u8]) -> Result<Vec<Variable>, LineError> {
     let mut variables = Vec::new();
     let mut rest = text;
     let mut number = 1;
