@@ -65,6 +65,8 @@ mod observed;
 mod probes;
 #[path = "node/real_shapes.rs"]
 mod real_shapes;
+#[path = "node/reload_examples.rs"]
+mod reload_examples;
 #[path = "node/reload_sidecar.rs"]
 mod reload_sidecar;
 #[path = "node/restart_env.rs"]
