@@ -84,7 +84,10 @@ pub enum LoadError {
 impl LoadError {
     /// Whether the same load may succeed later although nothing was changed.
     pub(crate) fn is_temporary(&self) -> bool {
-        matches!(self, Self::Read { .. } | Self::Unreachable { .. })
+        matches!(
+            self,
+            Self::Missing { .. } | Self::Read { .. } | Self::Unreachable { .. }
+        )
     }
 
     /// The same in words that hold no value whatever: for those who hear of it far away.

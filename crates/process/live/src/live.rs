@@ -103,6 +103,7 @@ impl<T: DeserializeOwned + Send + Sync + 'static> Live<T> {
         let reloader = Arc::new(Mutex::new(Reloader {
             loader,
             shared,
+            told: vec![None; revisions.len()],
             revisions,
             on_reload,
             reporter,
@@ -206,7 +207,7 @@ fn first<T: DeserializeOwned>(
 
 /// Between two attempts to read what could not be read: doubled each time, up to the second one.
 const RETRY_MIN: Duration = Duration::from_millis(200);
-const RETRY_MAX: Duration = Duration::from_secs(30);
+const RETRY_MAX: Duration = Duration::from_secs(5);
 
 /// False if it did not appear in time.
 fn wait_for(path: &Path, watch: WatchConfig, deadline: Instant) -> Result<bool, StartError> {
@@ -279,20 +280,28 @@ fn follow<T: DeserializeOwned + Send + Sync + 'static>(
     missing: Missing,
     reloader: &Arc<Mutex<Reloader<T>>>,
 ) {
-    if missing == Missing::Ignore {
-        // What was there and is gone counts as empty: there is no change of content to hear of.
-        let reloader = reloader.clone();
-        watcher.on_health(move |health| {
-            let is_missing = |deafness: &Deafness| matches!(deafness, Deafness::Missing { .. });
-            let mut reloader = lock(&reloader);
-            if health.deafness.iter().any(is_missing) && reloader.revisions[place].is_some() {
-                reloader.reload();
-            }
-        });
-    }
+    let renaming = reloader.clone();
+    // The node's agent knows what is loaded by this name.
+    watcher.on_renamed(move |revision| lock(&renaming).rename(place, revision));
+    // What goes away, and what comes back as it was, is no change of content to be told of.
+    let (looking, handle) = (reloader.clone(), watcher.handle());
+    watcher.on_health(move |health| {
+        let is_missing = |deafness: &Deafness| matches!(deafness, Deafness::Missing { .. });
+        let mut reloader = lock(&looking);
+        if !health.deafness.iter().any(is_missing) {
+            reloader.is_back(place, handle.current());
+        } else if missing == Missing::Ignore && reloader.revisions[place].is_some() {
+            reloader.reload();
+        }
+    });
     while let Ok(change) = watcher.next() {
         // The state at the start was loaded before it was watched, and may be loaded already.
-        if !lock(reloader).has_read(place, &change.revision) && !reload(reloader) {
+        let has_read = {
+            let mut reloader = lock(reloader);
+            reloader.told[place] = Some(change.revision.clone());
+            reloader.has_read(place, &change.revision)
+        };
+        if !has_read && !reload(reloader) {
             return;
         }
     }
@@ -350,13 +359,38 @@ fn follow_endpoint<T: DeserializeOwned>(endpoint: &Endpoint, place: usize, reloa
 struct Reloader<T> {
     loader: Loader<T>,
     shared: Arc<Shared<T>>,
-    /// What was read last, of each path.
+    /// What was read last, of each source.
     revisions: Vec<Option<Revision>>,
+    /// What its watcher has told last.
+    told: Vec<Option<Revision>>,
     on_reload: Option<OnReload<T>>,
     reporter: Option<Arc<Reporter>>,
 }
 
 impl<T: DeserializeOwned> Reloader<T> {
+    /// Another revision with the same content has taken the place of what was told.
+    fn rename(&mut self, place: usize, revision: &Revision) {
+        self.told[place] = Some(revision.clone());
+        if self.revisions[place].is_some() {
+            self.revisions[place] = Some(revision.clone());
+            let error = lock(&self.shared.error).clone();
+            self.report(error.as_deref());
+        }
+        self.is_back(place, Some(revision.clone()));
+    }
+
+    /// Something is there, `current`. If it is what was told last nobody will tell of it again.
+    fn is_back(&mut self, place: usize, current: Option<Revision>) {
+        let was_missed = matches!(
+            lock(&self.shared.error).as_deref(),
+            Some(LoadError::Missing { .. })
+        );
+        let is_wanted = was_missed || self.revisions[place].is_none();
+        if is_wanted && current.is_some() && current == self.told[place] {
+            self.reload();
+        }
+    }
+
     fn has_read(&self, place: usize, revision: &Revision) -> bool {
         self.revisions[place].as_ref() == Some(revision)
     }
@@ -393,7 +427,13 @@ impl<T: DeserializeOwned> Reloader<T> {
             }
             Err(error) => {
                 let error = Arc::new(error);
-                *lock(&self.shared.error) = Some(error.clone());
+                let known = lock(&self.shared.error).replace(error.clone());
+                // What cannot be read is tried again and again, and told once.
+                let is_known =
+                    |known: &LoadError| known.is_temporary() && known.to_string() == error.to_string();
+                if known.as_deref().is_some_and(is_known) {
+                    return;
+                }
                 if let Some(tell) = &mut self.on_reload {
                     tell(Reload::Refused(&error));
                 }

@@ -279,12 +279,50 @@ fn what_is_missing_is_refused_ignored_or_waited_for() {
     assert_eq!(changes.wait().unwrap().log_level, "debug");
     fs::remove_file(&file).unwrap();
     assert_eq!(changes.wait().unwrap().log_level, "info");
+    // It comes back as it was.
+    put(&file, text);
+    assert_eq!(changes.wait().unwrap().log_level, "debug");
+    fs::remove_file(&file).unwrap();
+    assert_eq!(changes.wait().unwrap().log_level, "info");
     let waiting = {
         let builder = builder(Missing::Wait(PATIENCE));
         std::thread::spawn(move || builder.start().map(|live| live.load().log_level.clone()))
     };
     put(&file, text);
     assert_eq!(waiting.join().unwrap().unwrap(), "debug");
+}
+
+#[test]
+fn a_change_that_met_a_missing_file_is_loaded_when_that_is_back() {
+    let temporary = tempfile::tempdir().unwrap();
+    let (one, other) = (
+        temporary.path().join("one.json"),
+        temporary.path().join("other.json"),
+    );
+    put(&one, r#"{"logLevel": "info"}"#);
+    put(&other, r#"{"server": {"host": "a", "port": 1}}"#);
+    let (told, hears) = mpsc::channel();
+    let live: Live<Config> = Live::builder()
+        .file(&one)
+        .file(&other)
+        .on_reload(move |reload: Reload<'_, Config>| {
+            let is_loaded = matches!(reload, Reload::Loaded(_));
+            told.send(is_loaded).unwrap();
+        })
+        .agent_socket(None)
+        .start()
+        .unwrap();
+    // That both are followed shows in what is heard of each.
+    put(&one, r#"{"logLevel": "debug"}"#);
+    assert!(hears.recv_timeout(PATIENCE).unwrap());
+    fs::remove_file(&one).unwrap();
+    put(&other, r#"{"server": {"host": "a", "port": 2}}"#);
+    assert!(!hears.recv_timeout(PATIENCE).unwrap());
+    assert!(matches!(live.error().as_deref(), Some(LoadError::Missing { .. })));
+    assert_eq!(live.load().server.port, 1);
+    put(&one, r#"{"logLevel": "debug"}"#);
+    assert!(hears.recv_timeout(PATIENCE).unwrap());
+    assert_eq!((live.load().server.port, live.error().is_none()), (2, true));
 }
 
 #[test]
