@@ -3,7 +3,7 @@
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -287,6 +287,37 @@ fn what_was_not_verified_before_the_end_is_taken_back_at_the_next_start() {
         .permissions()
         .mode();
     assert_eq!(kept & 0o777, 0o700);
+}
+
+#[test]
+fn files_have_the_owner_and_the_mode_that_are_asked_for() {
+    if !rustix::process::geteuid().is_root() {
+        println!("skipped: only root gives files away");
+        return;
+    }
+    let home = Home::new();
+    home.config_map("app", &[("a", "1")]);
+    for layout in ["projected", "plain"] {
+        let directory = format!("{layout}.d");
+        let arguments = [
+            "configmap/app=sub",
+            &directory,
+            "--layout",
+            layout,
+            "--owner",
+            "33:34",
+            "--mode",
+            "0640",
+        ];
+        let (error, code) = home.once(&arguments);
+        assert_eq!(code, Some(0), "{error}");
+        let is = fs::metadata(home.path(&directory).join("sub/a")).expect("a file");
+        assert_eq!(
+            (is.uid(), is.gid(), is.mode() & 0o7777),
+            (33, 34, 0o640),
+            "{layout}"
+        );
+    }
 }
 
 #[test]
