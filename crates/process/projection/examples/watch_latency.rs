@@ -1,6 +1,6 @@
 //! How long it takes from the rename of `..data` until a watcher has told of it.
 //!
-//! `cargo run --release -p hotmap-projection --example latency -- [SWAPS [FILES [BYTES]]]`
+//! `cargo run --release -p hotmap-projection --example watch_latency -- [SWAPS [FILES [BYTES]]]`
 //!
 //! The writer waits 5 ms after each swap, so that the watcher sleeps when the next one comes.
 
