@@ -8,6 +8,8 @@ mod live;
 mod served;
 
 use std::fs;
+use std::io::{Read, Write};
+use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
 
 use served::{Served, Volume};
@@ -94,4 +96,65 @@ fn a_socket_that_a_killed_process_left_is_replaced() {
     assert!(socket.exists(), "nobody was left to remove it");
     let served = Served::start(&socket, &flags);
     assert_eq!(served.get("/v1/config/app.yaml"), (200, "1".to_owned()));
+}
+
+#[test]
+fn what_is_loaded_is_reported_to_whom_a_flag_names() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut volume = Volume::new(directory.path().join("app"), &[("app.yaml", "1")]);
+    let volume_dir = volume.path.to_str().unwrap().to_owned();
+    let token = directory.path().join("token");
+    fs::write(&token, "of-audience-hotmap\n").unwrap();
+    let receiver = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/v1/reports", receiver.local_addr().unwrap());
+    let token_file = token.to_str().unwrap();
+    let flags = [
+        "--volume-dir",
+        &volume_dir,
+        "--exec",
+        "true",
+        "--report-to",
+        &url,
+        "--report-token-file",
+        token_file,
+        "--pod-name",
+        "web-0",
+    ];
+    let socket = directory.path().join("hotmap.sock");
+    let _served = Served::start(&socket, &flags);
+    let report = take_report(&receiver);
+    for words in [
+        "POST /v1/reports ",
+        "Bearer of-audience-hotmap",
+        "\"pod\":{\"name\":\"web-0\"}",
+        &volume.revision(),
+    ] {
+        assert!(report.contains(words), "{words} is not in {report}");
+    }
+    volume.swap(&[("app.yaml", "2")]);
+    let report = take_report(&receiver);
+    assert!(
+        report.contains(&volume.revision()) && report.contains("\"ok\":true"),
+        "{report}"
+    );
+}
+
+/// Takes one request, and says that it was taken.
+fn take_report(receiver: &TcpListener) -> String {
+    let (mut stream, _) = receiver.accept().expect("somebody reports");
+    stream
+        .set_read_timeout(Some(served::PATIENCE))
+        .expect("it is not zero");
+    let mut report = String::new();
+    // The body is one JSON object, which ends with the list of volumes.
+    while !report.ends_with("]}") {
+        let mut part = [0; 4_096];
+        let read = stream.read(&mut part).expect("a part comes");
+        assert!(read > 0, "the request broke off: {report}");
+        report.push_str(std::str::from_utf8(&part[..read]).expect("it is text"));
+    }
+    stream
+        .write_all(b"HTTP/1.1 204 No Content\r\n\r\n")
+        .expect("it listens");
+    report
 }

@@ -16,6 +16,8 @@ mod statement;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use tracing::info;
+
 use crate::endpoint::{EndpointMetrics, Secrecy, Standing};
 use crate::http::{HttpClient, TlsFileError, TlsFiles, Url};
 use crate::target::webhook::Credentials;
@@ -57,6 +59,11 @@ impl Reporter {
     /// Looks for the agent once: its socket is there before a container starts, or never.
     pub(crate) fn new(config: ReportConfig) -> Result<Self, ReportError> {
         if config.agent_socket.exists() {
+            let socket = config.agent_socket.display();
+            info!(%socket, "the agent of this node is told what is loaded");
+            if config.url.is_some() {
+                info!("--report-to is not used: the agent is told");
+            }
             return Ok(Self::Agent(config.agent_socket));
         }
         let Some(url) = config.url else {
