@@ -1,4 +1,4 @@
-//! The examples of `hotmap reload` as pods: no pid namespace is shared, a request or a connection is enough.
+//! The examples of `hotmap reload` as pods: no pid namespace is shared; a request, a connection or `hotmap run` is enough.
 
 use std::path::Path;
 
@@ -18,16 +18,21 @@ fn manifest(file: &str) -> String {
     let mut objects: Vec<Value> = serde_saphyr::from_multiple(&example(file)).expect("a manifest of ours");
     let list = |value: &mut Value, item: Value| value.as_array_mut().expect("a list").push(item);
     let spec = &mut objects[1]["spec"];
-    for container in spec["initContainers"].as_array_mut().into_iter().flatten() {
-        if container["command"][0] == "hotmap-reload" {
-            container["command"][0] = "/opt/hotmap/hotmap".into();
-            // The slim binary says by itself what it does; this one only what goes wrong.
-            let words = container["command"].as_array_mut().expect("a list");
-            words.splice(1..1, ["--log".into(), "info".into()]);
-            list(
-                &mut container["volumeMounts"],
-                json!({"name": "program", "mountPath": "/opt/hotmap", "readOnly": true}),
-            );
+    for of in ["initContainers", "containers"] {
+        let Some(containers) = spec.get_mut(of).and_then(Value::as_array_mut) else {
+            continue;
+        };
+        for container in containers {
+            if container["command"][0] == "hotmap-reload" {
+                container["command"][0] = "/opt/hotmap/hotmap".into();
+                // The slim binary says by itself what it does; this one only what goes wrong.
+                let words = container["command"].as_array_mut().expect("a list");
+                words.splice(1..1, ["--log".into(), "info".into()]);
+                list(
+                    &mut container["volumeMounts"],
+                    json!({"name": "program", "mountPath": "/opt/hotmap", "readOnly": true}),
+                );
+            }
         }
     }
     // Prometheus asks for its own name at every reload, and a machine of tests has nobody who answers: to be refused at
@@ -114,4 +119,35 @@ fn postgresql_is_asked_and_told_over_a_connection() {
         });
         shows(if is_good { to } else { from });
     }
+}
+
+#[test]
+fn haproxy_is_started_and_signalled_by_one_container() {
+    let Some(node) = Node::start() else { return };
+    node.apply(&manifest("reload-haproxy/manifest.yaml"));
+    node.ready("haproxy");
+    let mut log = node.start("logs -f haproxy");
+    log.line_with("program started");
+    let shows = |revision: &str| {
+        let got = "busybox wget -qO- http://127.0.0.1:8080/";
+        let until = format!(r#"until [ "$({got})" = "Hello from revision {revision}" ]; do sleep 0.1; done"#);
+        node.exec("haproxy", &until).ok();
+    };
+    shows("1");
+    for (from, to, is_good) in [
+        ("revision 1", "revision 2", true),
+        ("bind", "bnd", false),
+        ("bnd", "bind", true),
+    ] {
+        node.edit("configmap haproxy", &format!(r#"sed -i 's/{from}/{to}/' "$1""#))
+            .ok();
+        log.line_with(if is_good {
+            "change loaded"
+        } else {
+            "change held back"
+        });
+        shows("2");
+    }
+    let restarts = node.field("pod/haproxy", ".status.containerStatuses[0].restartCount");
+    assert_eq!(restarts, "0", "the same process all along");
 }
