@@ -12,7 +12,6 @@ pub mod cli;
 mod command;
 mod endpoint;
 mod feed;
-#[allow(dead_code, reason = "requests to an API use the rest of it")]
 mod http;
 mod metric_names;
 mod metrics;
