@@ -24,6 +24,7 @@ mod render;
 mod report;
 mod resolver;
 mod run;
+mod start_code;
 mod state_file;
 mod sync;
 mod target;

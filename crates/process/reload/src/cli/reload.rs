@@ -15,6 +15,7 @@ use super::targets::{ReloaderArgs, environment};
 use crate::announcer::Announcer;
 use crate::feed::{self, Feed, FirstLook, is_within};
 use crate::reloader::{Outcome, Reloader, ReloaderConfig};
+use crate::start_code;
 use crate::state_file;
 
 /// The call was wrong.
@@ -148,6 +149,7 @@ impl ReloadArgs {
             } else {
                 FirstLook::Adopt
             };
+            start_code::give_back();
             match feed::follow(&mut reloader, &mut feed, first).await {}
         };
         tokio::select! {
