@@ -313,6 +313,37 @@ fn a_template_is_rendered_at_the_start_and_before_each_call() {
 }
 
 #[test]
+fn a_full_disk_leaves_the_file_that_is_there_and_is_named() {
+    if !rustix_is_root() {
+        eprintln!("skipped: only root can mount a small disk");
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let template = directory.path().join("template");
+    fs::write(&template, "x".repeat(1 << 20)).unwrap();
+    let disk = directory.path().join("disk");
+    fs::create_dir(&disk).unwrap();
+    // In a mount namespace of its own, which ends with it.
+    let script = r#"mount -t tmpfs -o size=64k none "$1" && echo old > "$1/out" &&
+        "$3" reload --once --retries 1 --retry-delay 1ms --render "$2:$1/out"; echo "ended with $?"; ls -A "$1"; cat "$1/out""#;
+    let mut command = Command::new("unshare");
+    command
+        .args(["-m", "sh", "-c", script, "sh"])
+        .arg(&disk)
+        .arg(&template);
+    let (_, said) = Program::start(command.arg(env!("CARGO_BIN_EXE_hotmap-reload"))).ends();
+    for words in [
+        "it is told again",
+        "disk/out: No space left on device",
+        "ended with 1",
+    ] {
+        assert!(said.contains(words), "{words:?} is not in {said}");
+    }
+    assert!(said.lines().any(|line| line == "old"), "{said}");
+    assert!(!said.contains(".out.hotmap"), "half a file is left: {said}");
+}
+
+#[test]
 fn several_directories_and_a_delay_make_one_call_of_many_changes() {
     let directory = tempfile::tempdir().unwrap();
     let mut volumes = ["a", "b"].map(|name| Volume::new(directory.path().join(name), &[("k", "0")]));
