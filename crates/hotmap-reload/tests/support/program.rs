@@ -5,6 +5,7 @@ use std::io::{BufRead, BufReader};
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicU16, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
@@ -192,10 +193,17 @@ pub(crate) fn tool(name: &str) -> Option<PathBuf> {
     None
 }
 
-/// A port of the loopback address that nobody uses now.
+/// A port of the loopback address that nobody uses now, nor will before the test does: it is below those that the kernel
+/// gives to clients, and each test looks in a place of its own.
 pub(crate) fn free_port() -> u16 {
-    let listener = std::net::TcpListener::bind(("127.0.0.1", 0)).expect("the loopback address is there");
-    listener.local_addr().expect("it is bound").port()
+    static ASKED: AtomicU16 = AtomicU16::new(0);
+    let own = u16::try_from(std::process::id() % 1_000).expect("it is below 1000") * 10;
+    loop {
+        let port = 20_000 + (own + ASKED.fetch_add(1, Ordering::Relaxed)) % 10_000;
+        if std::net::TcpListener::bind(("127.0.0.1", port)).is_ok() {
+            return port;
+        }
+    }
 }
 
 /// What a server answers to GET, head and all; empty if it cannot be reached.
