@@ -53,6 +53,8 @@ struct Program {
     /// The crate it is compiled from. Each is compiled by itself: together their dependencies would get the union of
     /// both's features.
     package: &'static str,
+    /// The profile of Cargo.toml.
+    profile: &'static str,
     /// One line for a person who looks through packages.
     summary: &'static str,
 }
@@ -61,11 +63,13 @@ const PROGRAMS: [Program; 2] = [
     Program {
         name: "hotmap",
         package: "hotmap",
+        profile: "release",
         summary: "delivers ConfigMap and Secret changes to the processes that use them",
     },
     Program {
         name: "hotmap-reload",
         package: "hotmap-reload-cli",
+        profile: "slim",
         summary: "tells processes of changed configuration: reload, sync, run and probe",
     },
 ];
@@ -185,14 +189,14 @@ fn compile(program: &Program, architecture: Architecture) -> anyhow::Result<Path
     let cargo = std::env::var_os("CARGO").unwrap_or("cargo".into());
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or(PathBuf::from("target"), PathBuf::from);
     let status = Command::new(cargo)
-        .args(["build", "--release", "--locked", "--package", program.package])
+        .args(["build", "--locked", "--profile", program.profile, "--package", program.package])
         .args(["--bin", program.name, "--target", architecture.triple])
         .env("RUSTFLAGS", "-C target-feature=+crt-static")
         .status()?;
     ensure!(status.success(), "{} cannot be compiled", program.name);
     Ok(target
         .join(architecture.triple)
-        .join("release")
+        .join(program.profile)
         .join(program.name))
 }
 

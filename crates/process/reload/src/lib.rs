@@ -24,7 +24,6 @@ mod render;
 mod report;
 mod resolver;
 mod run;
-mod start_code;
 mod state_file;
 mod sync;
 mod target;

@@ -15,7 +15,6 @@ use super::targets::{ReloaderArgs, environment};
 use crate::announcer::Announcer;
 use crate::feed::{self, Feed, FirstLook, is_within};
 use crate::reloader::{Outcome, Reloader, ReloaderConfig};
-use crate::start_code;
 use crate::state_file;
 
 /// The call was wrong.
@@ -149,7 +148,6 @@ impl ReloadArgs {
             } else {
                 FirstLook::Adopt
             };
-            start_code::give_back();
             match feed::follow(&mut reloader, &mut feed, first).await {}
         };
         tokio::select! {
