@@ -189,7 +189,14 @@ fn compile(program: &Program, architecture: Architecture) -> anyhow::Result<Path
     let cargo = std::env::var_os("CARGO").unwrap_or("cargo".into());
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or(PathBuf::from("target"), PathBuf::from);
     let status = Command::new(cargo)
-        .args(["build", "--locked", "--profile", program.profile, "--package", program.package])
+        .args([
+            "build",
+            "--locked",
+            "--profile",
+            program.profile,
+            "--package",
+            program.package,
+        ])
         .args(["--bin", program.name, "--target", architecture.triple])
         .env("RUSTFLAGS", "-C target-feature=+crt-static")
         .status()?;
