@@ -73,6 +73,8 @@ mod reload_sidecar;
 mod restart_env;
 #[path = "node/rolling.rs"]
 mod rolling;
+#[path = "node/run.rs"]
+mod run;
 #[path = "node/security.rs"]
 mod security;
 #[path = "node/shared_pids.rs"]
