@@ -24,6 +24,7 @@ mod render;
 mod report;
 mod resolver;
 mod run;
+mod shown;
 mod state_file;
 mod sync;
 mod target;

@@ -8,7 +8,8 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
-use crate::metrics::{Call, SecondsGauge};
+use crate::metrics::Call;
+use crate::shown::{SecondsGauge, Shown, set};
 use crate::target::TargetKind;
 
 /// Under whose names metrics are shown, beside our own.
@@ -24,7 +25,6 @@ pub enum MetricNames {
 }
 
 /// `configmap_reload_…`, as configmap-reload.go registers them.
-#[derive(Default)]
 pub(crate) struct ConfigmapReloadNames {
     last_error: Family<WebhookLabels, Gauge>,
     duration: Family<WebhookLabels, SecondsGauge>,
@@ -53,33 +53,21 @@ struct RequestLabels {
 
 impl ConfigmapReloadNames {
     pub(crate) fn register(registry: &mut Registry) -> Self {
-        let names = Self::default();
-        let registry = registry.sub_registry_with_prefix("configmap_reload");
-        let error = "Whether the last call of the webhook failed: 1 if so";
-        registry.register("last_reload_error", error, names.last_error.clone());
-        let duration = "Time that the last successful call of the webhook took";
-        registry.register("last_request_duration_seconds", duration, names.duration.clone());
-        registry.register(
-            "success_reloads",
-            "Successful calls of the webhook",
-            names.successes.clone(),
-        );
-        registry.register(
-            "request_errors",
-            "Failed calls of the webhook by reason",
-            names.errors.clone(),
-        );
-        registry.register(
-            "watcher_errors",
-            "How often a watch has failed",
-            names.watcher_errors.clone(),
-        );
-        registry.register(
-            "requests",
-            "Answers of the webhook by status",
-            names.requests.clone(),
-        );
-        names
+        let shown = registry.sub_registry_with_prefix("configmap_reload");
+        Self {
+            last_error: shown.shown(
+                "last_reload_error",
+                "Whether the last call of the webhook failed: 1 if so",
+            ),
+            duration: shown.shown(
+                "last_request_duration_seconds",
+                "Time that the last successful call of the webhook took",
+            ),
+            successes: shown.shown("success_reloads", "Successful calls of the webhook"),
+            errors: shown.shown("request_errors", "Failed calls of the webhook by reason"),
+            watcher_errors: shown.shown("watcher_errors", "How often a watch has failed"),
+            requests: shown.shown("requests", "Answers of the webhook by status"),
+        }
     }
 
     pub(crate) fn called(&self, call: Call<'_>) {
@@ -124,7 +112,6 @@ impl ConfigmapReloadNames {
 }
 
 /// `reloader_…`, as pkg/reloader/reloader.go of Thanos registers them.
-#[derive(Default)]
 pub(crate) struct PrometheusConfigReloaderNames {
     reloads: Counter,
     reload_errors: Counter,
@@ -139,49 +126,30 @@ pub(crate) struct PrometheusConfigReloaderNames {
 
 impl PrometheusConfigReloaderNames {
     pub(crate) fn register(registry: &mut Registry) -> Self {
-        let names = Self::default();
-        let registry = registry.sub_registry_with_prefix("reloader");
-        registry.register("reloads", "Calls that asked for a reload", names.reloads.clone());
-        registry.register(
-            "reloads_failed",
-            "Calls that asked for a reload and failed",
-            names.reload_errors.clone(),
-        );
-        let successful = "Whether the last reload succeeded: 1 if so";
-        registry.register(
-            "last_reload_successful",
-            successful,
-            names.last_successful.clone(),
-        );
-        let when = "When a reload succeeded last, in seconds since 1970";
-        registry.register(
-            "last_reload_success_timestamp_seconds",
-            when,
-            names.last_success.clone(),
-        );
-        registry.register(
-            "config_apply_operations",
-            "Changes that were brought on their way",
-            names.applies.clone(),
-        );
-        let errors = "Changes that were held back or could not be rendered";
-        registry.register(
-            "config_apply_operations_failed",
-            errors,
-            names.apply_errors.clone(),
-        );
-        registry.register("watches", "Watched paths", names.watches.clone());
-        registry.register(
-            "watch_events",
-            "Changes that were seen",
-            names.watch_events.clone(),
-        );
-        registry.register(
-            "watch_errors",
-            "How often a watch has failed",
-            names.watch_errors.clone(),
-        );
-        names
+        let shown = registry.sub_registry_with_prefix("reloader");
+        Self {
+            reloads: shown.shown("reloads", "Calls that asked for a reload"),
+            reload_errors: shown.shown("reloads_failed", "Calls that asked for a reload and failed"),
+            last_successful: shown.shown(
+                "last_reload_successful",
+                "Whether the last reload succeeded: 1 if so",
+            ),
+            last_success: shown.shown(
+                "last_reload_success_timestamp_seconds",
+                "When a reload succeeded last, in seconds since 1970",
+            ),
+            applies: shown.shown(
+                "config_apply_operations",
+                "Changes that were brought on their way",
+            ),
+            apply_errors: shown.shown(
+                "config_apply_operations_failed",
+                "Changes that were held back or could not be rendered",
+            ),
+            watches: shown.shown("watches", "Watched paths"),
+            watch_events: shown.shown("watch_events", "Changes that were seen"),
+            watch_errors: shown.shown("watch_errors", "How often a watch has failed"),
+        }
     }
 
     pub(crate) fn called(&self, call: Call<'_>) {
@@ -214,8 +182,8 @@ impl PrometheusConfigReloaderNames {
         self.watch_events.inc();
     }
 
-    pub(crate) fn watched(&self, paths: i64) {
-        self.watches.set(paths);
+    pub(crate) fn watched(&self, paths: usize) {
+        set(&self.watches, paths);
     }
 
     pub(crate) fn watch_failed(&self) {

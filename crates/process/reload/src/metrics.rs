@@ -4,7 +4,6 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, AtomicU64};
 use std::time::Duration;
 
 use hotmap_projection::Revision;
@@ -13,9 +12,10 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
-use prometheus_client::registry::{Registry, Unit};
+use prometheus_client::registry::Registry;
 
 use crate::metric_names::{ConfigmapReloadNames, MetricNames, PrometheusConfigReloaderNames};
+use crate::shown::{Outcomes, SecondsGauge, Shown, set};
 use crate::target::{TargetError, TargetKind};
 
 /// Upper bounds in seconds: from a bare signal to a command's time limit.
@@ -23,33 +23,25 @@ const BUCKETS: [f64; 14] = [
     0.000_1, 0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0, 60.0,
 ];
 
-/// A gauge of seconds or of fractions.
-pub(crate) type SecondsGauge = Gauge<f64, AtomicU64>;
-
 /// Everything that one process counts. Clones count together.
 #[derive(Clone)]
 pub struct Metrics(Arc<Counts>);
 
 struct Counts {
     registry: Registry,
-    changes: Family<OutcomeLabels, Counter>,
+    changes: Outcomes,
     calls: Family<CallLabels, Counter>,
     call_time: Family<TargetLabels, Histogram>,
     checks: Family<CheckLabels, Counter>,
     told: Histogram,
     last_success: SecondsGauge,
-    last_successful: Gauge<i64, AtomicI64>,
-    deaf: Gauge<i64, AtomicI64>,
+    last_successful: Gauge,
+    deaf: Gauge,
     watch_errors: Counter,
-    watched: Gauge<i64, AtomicI64>,
-    loaded: Family<LoadedLabels, Gauge<i64, AtomicI64>>,
+    watched: Gauge,
+    loaded: Family<LoadedLabels, Gauge>,
     configmap_reload: Option<ConfigmapReloadNames>,
     prometheus_config_reloader: Option<PrometheusConfigReloaderNames>,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct OutcomeLabels {
-    outcome: &'static str,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -89,37 +81,14 @@ pub(crate) struct Call<'a> {
 impl Metrics {
     /// Counters at zero, shown under our names and, for dashboards that exist, under another program's as well.
     pub fn new(names: MetricNames) -> Self {
-        Self::with(names, |_| {})
+        Self::with(names, |_| {}).0
     }
 
-    /// As [`new`](Self::new), shown together with what `more` registers.
-    pub(crate) fn with(names: MetricNames, more: impl FnOnce(&mut Registry)) -> Self {
+    /// As [`new`](Self::new), shown together with what `more` registers and returns.
+    pub(crate) fn with<T>(names: MetricNames, more: impl FnOnce(&mut Registry) -> T) -> (Self, T) {
         let mut registry = Registry::default();
-        more(&mut registry);
-        let (configmap_reload, prometheus_config_reloader) = match names {
-            MetricNames::Hotmap => (None, None),
-            MetricNames::ConfigmapReload => (Some(ConfigmapReloadNames::register(&mut registry)), None),
-            MetricNames::PrometheusConfigReloader => {
-                (None, Some(PrometheusConfigReloaderNames::register(&mut registry)))
-            }
-        };
-        let counts = Counts {
-            changes: Family::default(),
-            calls: Family::default(),
-            call_time: Family::new_with_constructor(|| Histogram::new(BUCKETS)),
-            checks: Family::default(),
-            told: Histogram::new(BUCKETS),
-            last_success: SecondsGauge::default(),
-            last_successful: Gauge::default(),
-            deaf: Gauge::default(),
-            watch_errors: Counter::default(),
-            watched: Gauge::default(),
-            loaded: Family::default(),
-            configmap_reload,
-            prometheus_config_reloader,
-            registry,
-        };
-        Self(Arc::new(counts.registered()))
+        let more = more(&mut registry);
+        (Self(Arc::new(Counts::new(registry, names))), more)
     }
 
     /// The text of `/metrics`, in the format of OpenMetrics 1.0:
@@ -133,7 +102,7 @@ impl Metrics {
     /// How a change ended. `since_seen`: from the first sign of it until the last target had taken it.
     pub(crate) fn ended(&self, outcome: &'static str, since_seen: Duration, unix_seconds: f64) {
         let counts = &self.0;
-        counts.changes.get_or_create(&OutcomeLabels { outcome }).inc();
+        counts.changes.count(outcome);
         let is_loaded = outcome == "loaded";
         if is_loaded {
             counts.told.observe(since_seen.as_secs_f64());
@@ -183,8 +152,7 @@ impl Metrics {
 
     /// How many paths are watched.
     pub fn watched(&self, paths: usize) {
-        let paths = i64::try_from(paths).unwrap_or(i64::MAX);
-        self.0.watched.set(paths);
+        set(&self.0.watched, paths);
         if let Some(names) = &self.0.prometheus_config_reloader {
             names.watched(paths);
         }
@@ -225,50 +193,58 @@ impl Metrics {
 }
 
 impl Counts {
-    fn registered(mut self) -> Self {
-        let registry = &mut self.registry;
-        let changes = "Changes of watched content by how they ended";
-        registry.register("hotmap_reload_changes", changes, self.changes.clone());
-        let calls = "Calls of targets, repeated ones included, by outcome and reason";
-        registry.register("hotmap_reload_calls", calls, self.calls.clone());
-        let call_time = "Time that one call of a target took";
-        registry.register_with_unit(
-            "hotmap_reload_call",
-            call_time,
-            Unit::Seconds,
-            self.call_time.clone(),
-        );
-        registry.register(
-            "hotmap_reload_checks",
-            "Runs of the check by outcome",
-            self.checks.clone(),
-        );
-        let told = "From the first sign of a change until the last target had taken it";
-        registry.register_with_unit("hotmap_reload_told", told, Unit::Seconds, self.told.clone());
-        let last = "When all targets took a change last, in seconds since 1970";
-        registry.register(
-            "hotmap_reload_last_success_timestamp_seconds",
-            last,
-            self.last_success.clone(),
-        );
-        let successful = "1 if the targets have taken the last change, 0 if it was held back or has failed";
-        registry.register(
-            "hotmap_reload_last_successful",
-            successful,
-            self.last_successful.clone(),
-        );
-        let deaf = "1 while changes may be missed because a watch has failed";
-        registry.register("hotmap_reload_deaf", deaf, self.deaf.clone());
-        let errors = "How often a watch has failed";
-        registry.register("hotmap_reload_watch_errors", errors, self.watch_errors.clone());
-        registry.register(
-            "hotmap_reload_watched_paths",
-            "Watched paths",
-            self.watched.clone(),
-        );
-        let loaded = "The revision of each watched path that the targets have taken; always 1";
-        registry.register("hotmap_loaded_info", loaded, self.loaded.clone());
-        self
+    fn new(mut registry: Registry, names: MetricNames) -> Self {
+        let shown = &mut registry;
+        let (configmap_reload, prometheus_config_reloader) = match names {
+            MetricNames::Hotmap => (None, None),
+            MetricNames::ConfigmapReload => (Some(ConfigmapReloadNames::register(shown)), None),
+            MetricNames::PrometheusConfigReloader => {
+                (None, Some(PrometheusConfigReloaderNames::register(shown)))
+            }
+        };
+        Self {
+            changes: Outcomes::register(
+                shown,
+                "hotmap_reload_changes",
+                "Changes of watched content by how they ended",
+            ),
+            calls: shown.shown(
+                "hotmap_reload_calls",
+                "Calls of targets, repeated ones included, by outcome and reason",
+            ),
+            call_time: shown.shown_in_seconds(
+                "hotmap_reload_call",
+                "Time that one call of a target took",
+                Family::new_with_constructor(|| Histogram::new(BUCKETS)),
+            ),
+            checks: shown.shown("hotmap_reload_checks", "Runs of the check by outcome"),
+            told: shown.shown_in_seconds(
+                "hotmap_reload_told",
+                "From the first sign of a change until the last target had taken it",
+                Histogram::new(BUCKETS),
+            ),
+            last_success: shown.shown(
+                "hotmap_reload_last_success_timestamp_seconds",
+                "When all targets took a change last, in seconds since 1970",
+            ),
+            last_successful: shown.shown(
+                "hotmap_reload_last_successful",
+                "1 if the targets have taken the last change, 0 if it was held back or has failed",
+            ),
+            deaf: shown.shown(
+                "hotmap_reload_deaf",
+                "1 while changes may be missed because a watch has failed",
+            ),
+            watch_errors: shown.shown("hotmap_reload_watch_errors", "How often a watch has failed"),
+            watched: shown.shown("hotmap_reload_watched_paths", "Watched paths"),
+            loaded: shown.shown(
+                "hotmap_loaded_info",
+                "The revision of each watched path that the targets have taken; always 1",
+            ),
+            configmap_reload,
+            prometheus_config_reloader,
+            registry,
+        }
     }
 }
 
@@ -281,6 +257,7 @@ impl fmt::Debug for Metrics {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::shown::assert_shows;
 
     fn refused() -> TargetError {
         TargetError {
@@ -368,13 +345,7 @@ mod tests {
             ),
         ];
         for (names, lines) in table {
-            let text = shown(names);
-            for line in lines {
-                assert!(
-                    text.lines().any(|shown| shown == *line),
-                    "{line}\nis not in\n{text}"
-                );
-            }
+            assert_shows(&shown(names), lines);
         }
     }
 }

@@ -13,6 +13,7 @@ use prometheus_client::registry::Registry;
 use super::answer::{Answer, whole};
 use crate::metrics::Metrics;
 use crate::progress::Progress;
+use crate::shown::{Outcomes, Shown};
 
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 /// The last line of a text in the format of OpenMetrics.
@@ -30,7 +31,7 @@ struct Counts {
     connections: Gauge,
     refused: Counter,
     cut_off: Counter,
-    acknowledgements: Family<OutcomeLabels, Counter>,
+    acknowledgements: Outcomes,
     reports: Family<ReportLabels, Counter>,
 }
 
@@ -38,11 +39,6 @@ struct Counts {
 struct RequestLabels {
     path: &'static str,
     code: u16,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct OutcomeLabels {
-    outcome: &'static str,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -71,43 +67,29 @@ pub(crate) enum Reported {
 impl EndpointMetrics {
     pub(crate) fn new(reloader: Metrics) -> Self {
         let mut registry = Registry::default();
-        let requests = Family::default();
-        registry.register(
-            "hotmap_endpoint_requests",
-            "Requests to the local endpoint",
-            Clone::clone(&requests),
-        );
-        let connections = Gauge::default();
-        registry.register(
-            "hotmap_endpoint_connections",
-            "Open connections",
-            connections.clone(),
-        );
-        let refused = Counter::default();
-        let help = "Connections that were closed at once because there are too many";
-        registry.register("hotmap_endpoint_connections_refused", help, refused.clone());
-        let cut_off = Counter::default();
-        let help = "Connections that were ended because the client took nothing, or was too far behind";
-        registry.register("hotmap_endpoint_connections_cut_off", help, cut_off.clone());
-        let acknowledgements = Family::default();
-        let help = "What programs said of a revision: loaded, or refused";
-        registry.register(
-            "hotmap_endpoint_acknowledgements",
-            help,
-            Clone::clone(&acknowledgements),
-        );
-        let reports = Family::default();
-        let help = "Reports of what is loaded, by receiver and what came of them";
-        registry.register("hotmap_reports", help, Clone::clone(&reports));
+        let shown = &mut registry;
         let counts = Counts {
+            requests: shown.shown("hotmap_endpoint_requests", "Requests to the local endpoint"),
+            connections: shown.shown("hotmap_endpoint_connections", "Open connections"),
+            refused: shown.shown(
+                "hotmap_endpoint_connections_refused",
+                "Connections that were closed at once because there are too many",
+            ),
+            cut_off: shown.shown(
+                "hotmap_endpoint_connections_cut_off",
+                "Connections that were ended because the client took nothing, or was too far behind",
+            ),
+            acknowledgements: Outcomes::register(
+                shown,
+                "hotmap_endpoint_acknowledgements",
+                "What programs said of a revision: loaded, or refused",
+            ),
+            reports: shown.shown(
+                "hotmap_reports",
+                "Reports of what is loaded, by receiver and what came of them",
+            ),
             reloader,
             registry,
-            requests,
-            connections,
-            refused,
-            cut_off,
-            acknowledgements,
-            reports,
         };
         Self(Arc::new(counts))
     }
@@ -161,10 +143,7 @@ impl EndpointMetrics {
 
     pub(crate) fn acknowledged(&self, is_ok: bool) {
         let outcome = if is_ok { "loaded" } else { "refused" };
-        self.0
-            .acknowledgements
-            .get_or_create(&OutcomeLabels { outcome })
-            .inc();
+        self.0.acknowledgements.count(outcome);
     }
 
     pub(crate) fn reported(&self, to: Receiver, reported: Reported) {

@@ -159,14 +159,12 @@ impl Sync {
                 keeps_verified: config.verify.is_some(),
             },
         )?;
-        let metrics = SyncMetrics::default();
         let mut reloader = config
             .reloader
             .config(vec![path.clone()], crate::cli::environment())
             .map_err(SyncError::Flags)?;
-        reloader.metrics = Metrics::with(config.reloader.metric_names, |registry| {
-            metrics.register(registry)
-        });
+        let (all, metrics) = Metrics::with(config.reloader.metric_names, SyncMetrics::register);
+        reloader.metrics = all;
         if config.once.is_some() {
             reloader.pace.retries = reloader.pace.retries.or(Some(ONCE_RETRIES));
         }
