@@ -6,9 +6,14 @@ mod changes;
 mod hand_over;
 #[path = "run/init.rs"]
 mod init;
+#[expect(dead_code, reason = "other tests need the rest of it")]
+#[path = "support/program.rs"]
+mod program;
 #[path = "run/supervised.rs"]
 mod supervised;
 #[path = "run/terminal.rs"]
 mod terminal;
+#[path = "run/told_of.rs"]
+mod told_of;
 #[path = "run/volume.rs"]
 mod volume;

@@ -15,6 +15,8 @@ mod backoff;
 mod drive;
 mod environment;
 mod machine;
+mod manager;
+mod metrics;
 mod notify;
 mod program_target;
 pub(crate) mod signal_name;
@@ -34,6 +36,7 @@ pub(crate) use backoff::Backoff;
 pub(crate) use drive::{Changes, RunConfig, drive};
 pub(crate) use environment::{EnvironmentSource, EnvironmentSources, source};
 pub(crate) use machine::{Overlap, Policy, RestartPolicy};
+pub(crate) use metrics::ProgramMetrics;
 pub(crate) use program_target::OnChange;
 pub(crate) use sockets::Listen;
 pub(crate) use supervisor::Heard;
@@ -57,11 +60,14 @@ pub(crate) enum BeginError {
 }
 
 /// Takes the signals and the orphans of this process, and has `supervise` do the rest on a runtime of its own. Call it
-/// on the main thread, before there is another one. Returns the exit code of `supervise`.
+/// on the main thread, before there is another one. Orphans are counted in `metrics`. Returns the exit code of `supervise`.
 ///
 /// # Errors
 /// [`BeginError`]: nothing was started.
-pub(crate) fn as_init<F>(supervise: impl FnOnce(mpsc::Receiver<Heard>) -> F + Send) -> Result<u8, BeginError>
+pub(crate) fn as_init<F>(
+    metrics: &ProgramMetrics,
+    supervise: impl FnOnce(mpsc::Receiver<Heard>) -> F + Send,
+) -> Result<u8, BeginError>
 where
     F: Future<Output = u8>,
 {
@@ -91,7 +97,7 @@ where
         while !supervisor.is_finished() && exit_code.get().is_none() {
             let signal = signals.wait();
             let heard = if signal == libc::SIGCHLD {
-                reap_orphans();
+                reap_orphans(metrics);
                 Heard::Children
             } else {
                 Heard::Signal(signal)
@@ -107,8 +113,9 @@ where
         .expect("a supervisor that panicked has ended the scope"))
 }
 
-fn reap_orphans() {
+fn reap_orphans(metrics: &ProgramMetrics) {
     while let Some(pid) = sys::reap_child_of_this_thread() {
+        metrics.orphan_reaped();
         debug!(pid, "orphan reaped");
     }
 }

@@ -11,9 +11,10 @@ use hotmap_projection::WatchConfig;
 use super::duration::duration;
 use super::serve::ServeArgs;
 use super::targets::{ReloaderArgs, environment};
+use crate::metrics::Metrics;
 use crate::run::{
     Backoff, Changes, EnvironmentSource, EnvironmentSources, Listen, OnChange, Overlap, Policy,
-    RestartPolicy, RunConfig, as_init, drive, signal_name, source,
+    ProgramMetrics, RestartPolicy, RunConfig, as_init, drive, signal_name, source,
 };
 
 /// The call was wrong.
@@ -150,7 +151,8 @@ impl RunArgs {
                 return ExitCode::from(EXIT_CALL);
             }
         };
-        match as_init(|heard| drive(config, heard)) {
+        let metrics = config.metrics.clone();
+        match as_init(&metrics, |heard| drive(config, heard)) {
             Ok(code) => ExitCode::from(code),
             Err(error) => {
                 eprintln!("hotmap: {error}");
@@ -173,6 +175,8 @@ impl RunArgs {
             }
         }
         let mut reloader = self.reloader.config(paths, environment())?;
+        let (all, metrics) = Metrics::with(self.reloader.metric_names, ProgramMetrics::register);
+        reloader.metrics = all;
         let says = self.serve.is_serving() || self.state_file.is_some();
         let tells_others = !reloader.targets.is_empty() || !reloader.renders.is_empty();
         if reloader.paths.is_empty() && (says || tells_others || reloader.check.is_some() || signal.is_some())
@@ -193,7 +197,8 @@ impl RunArgs {
             .pace
             .timeout
             .max(self.grace + ready_within + RESTART_MARGIN);
-        let changes = (!reloader.paths.is_empty()).then(|| Changes {
+        let is_told_of = !reloader.paths.is_empty() || self.serve.is_scraped();
+        let changes = is_told_of.then(|| Changes {
             reloader,
             watch: WatchConfig::default(),
             watched: self.watch,
@@ -221,6 +226,7 @@ impl RunArgs {
             listens: self.listen,
             sources,
             changes,
+            metrics,
         })
     }
 

@@ -91,9 +91,14 @@ enum HealthzIgnore {
 }
 
 impl ServeArgs {
-    /// Whether anybody can ask.
+    /// Whether anybody can ask for what is watched.
     pub(crate) fn is_serving(&self) -> bool {
         !self.serve.is_empty()
+    }
+
+    /// Whether anybody asks for metrics only.
+    pub(crate) fn is_scraped(&self) -> bool {
+        !self.metrics_address.is_empty()
     }
 
     pub(crate) fn into_config(self) -> AnnouncerConfig {

@@ -14,6 +14,7 @@ use tokio::io::unix::AsyncFd;
 use tokio::sync::watch;
 use tracing::{error, info};
 
+use super::metrics::ProgramMetrics;
 use crate::progress::{Phase, Progress};
 
 /// How long connections may wait.
@@ -29,10 +30,16 @@ pub(crate) async fn follow(
     sockets: Vec<Listening>,
     mut starts: watch::Receiver<u64>,
     progress: Option<watch::Sender<Progress>>,
+    metrics: ProgramMetrics,
 ) -> std::convert::Infallible {
     loop {
         let first_taken = async {
-            join_all(sockets.iter().map(|socket| taken(socket, progress.as_ref()))).await;
+            join_all(
+                sockets
+                    .iter()
+                    .map(|socket| taken(socket, progress.as_ref(), &metrics)),
+            )
+            .await;
             std::future::pending().await
         };
         tokio::select! {
@@ -44,7 +51,11 @@ pub(crate) async fn follow(
 }
 
 /// Returns when the program has taken the first connection after its start.
-async fn taken((address, socket): &Listening, progress: Option<&watch::Sender<Progress>>) {
+async fn taken(
+    (address, socket): &Listening,
+    progress: Option<&watch::Sender<Progress>>,
+    metrics: &ProgramMetrics,
+) {
     // SAFETY: the socket is open for longer than this.
     let Ok(queue) = (unsafe { AsyncFd::register_with_interest(socket.as_raw_fd(), Interest::READABLE) })
     else {
@@ -63,6 +74,7 @@ async fn taken((address, socket): &Listening, progress: Option<&watch::Sender<Pr
                 PATIENCE.as_secs()
             );
             error!("{message}");
+            metrics.never_accepted();
             set(progress, |phase| *phase = Phase::Failed(message.clone()));
             stall = Some(message);
         }
@@ -95,6 +107,8 @@ fn is_waiting(socket: &OwnedFd) -> bool {
 mod tests {
     use std::net::{TcpListener, TcpStream};
 
+    use prometheus_client::registry::Registry;
+
     use super::*;
 
     #[tokio::test(start_paused = true)]
@@ -112,6 +126,7 @@ mod tests {
         });
         let mut seen = progress.subscribe();
         let (starts, started) = watch::channel(0);
+        let metrics = ProgramMetrics::register(&mut Registry::default());
         let client = TcpStream::connect(address).expect("it listens");
         let program = async {
             seen.wait_for(
@@ -132,7 +147,7 @@ mod tests {
             drop(second);
         };
         tokio::select! {
-            never = follow(vec![socket], started, Some(progress.clone())) => match never {},
+            never = follow(vec![socket], started, Some(progress.clone()), metrics) => match never {},
             () = program => {}
         }
         drop(client);

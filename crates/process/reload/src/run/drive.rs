@@ -1,6 +1,6 @@
 //! Puts the parts of `run` together: first what is on the disk, then the program, then changes.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -11,12 +11,15 @@ use tracing::{error, warn};
 use super::accepts;
 use super::environment::{Environment, EnvironmentSources};
 use super::machine::Policy;
+use super::manager::Manager;
+use super::metrics::ProgramMetrics;
 use super::notify::NotifySocket;
 use super::program_target::{OnChange, ProgramTarget};
 use super::sockets::{Listen, Sockets};
-use super::supervisor::{Heard, Launch, Supervisor};
+use super::supervisor::{Heard, Launch, NOTIFY_SOCKET, Supervisor};
 use crate::announcer::{Announcer, AnnouncerConfig};
 use crate::feed::{self, Feed, FirstLook};
+use crate::progress::Phase;
 use crate::reloader::{Outcome, Reloader, ReloaderConfig};
 use crate::state_file;
 
@@ -34,9 +37,11 @@ pub(crate) struct RunConfig {
     pub(crate) listens: Vec<Listen>,
     pub(crate) sources: EnvironmentSources,
     pub(crate) changes: Option<Changes>,
+    pub(crate) metrics: ProgramMetrics,
 }
 
-/// What is done for changes, if anything is watched.
+/// What is done for changes, if anything is watched, and who is told of them. Without paths, somebody only wants to know
+/// how the program does.
 pub(crate) struct Changes {
     pub(crate) reloader: ReloaderConfig,
     pub(crate) watch: WatchConfig,
@@ -64,22 +69,27 @@ async fn begin(config: RunConfig, mut heard: mpsc::Receiver<Heard>) -> Result<u8
     let listening = sockets
         .duplicates()
         .map_err(|error| format!("cannot keep the sockets of --listen: {error}"))?;
-    let notify = match &config.policy.overlap {
-        Some(_) => Some(NotifySocket::bind().map_err(|error| format!("cannot bind NOTIFY_SOCKET: {error}"))?),
-        None => None,
+    let manager = manager(&config.sources.inherited);
+    let notify = if config.policy.overlap.is_some() || manager.is_some() {
+        Some(NotifySocket::bind().map_err(|error| format!("cannot bind NOTIFY_SOCKET: {error}"))?)
+    } else {
+        None
     };
+    let metrics = config.metrics;
     let launch = |environment: Environment| Launch {
         command: config.command,
         environment: environment.into_iter().collect(),
         signals_group: config.signals_group,
         sockets,
         notify,
+        manager,
     };
     let (orders, ordered) = mpsc::channel(ORDERS_MAX);
     let Some(changes) = config.changes else {
         let _orders = orders;
-        let supervisor = Supervisor::new(config.policy, launch(config.sources.inherited));
-        let accepting = accepts::follow(listening, supervisor.starts(), None);
+        let launch = launch(config.sources.inherited);
+        let supervisor = Supervisor::new(config.policy, launch, metrics.clone());
+        let accepting = accepts::follow(listening, supervisor.starts(), None, metrics);
         return tokio::select! {
             code = supervisor.run(heard, ordered) => Ok(code),
             never = accepting => match never {},
@@ -108,9 +118,19 @@ async fn begin(config: RunConfig, mut heard: mpsc::Receiver<Heard>) -> Result<u8
     let stating = state_file::keep(changes.state_file, reloader.progress());
     let progress = reloader.progress_sender();
     let (looked, first_look) = oneshot::channel();
-    let follow = feed::follow_from(&mut reloader, &mut feed, FirstLook::Adopt, |outcome| {
-        let _ = looked.send(outcome.clone());
-    });
+    let follow = async {
+        let began = |outcome: &Outcome| {
+            let _ = looked.send(outcome.clone());
+        };
+        if paths.is_empty() {
+            began(&Outcome::Loaded);
+            reloader
+                .progress_sender()
+                .send_modify(|progress| progress.phase = Phase::Loaded);
+            return std::future::pending().await;
+        }
+        feed::follow_from(&mut reloader, &mut feed, FirstLook::Adopt, began).await
+    };
     // What is written after the first look is told to the program that starts now; so it misses nothing.
     let supervise = async {
         let outcome = tokio::select! {
@@ -123,8 +143,8 @@ async fn begin(config: RunConfig, mut heard: mpsc::Receiver<Heard>) -> Result<u8
         let environment = program
             .first_environment()
             .map_err(|error| format!("the program is not started: {error}"))?;
-        let supervisor = Supervisor::new(config.policy, launch(environment));
-        let accepting = accepts::follow(listening, supervisor.starts(), Some(progress));
+        let supervisor = Supervisor::new(config.policy, launch(environment), metrics.clone());
+        let accepting = accepts::follow(listening, supervisor.starts(), Some(progress), metrics);
         tokio::select! {
             code = supervisor.run(heard, ordered) => Ok(code),
             never = accepting => match never {},
@@ -136,6 +156,16 @@ async fn begin(config: RunConfig, mut heard: mpsc::Receiver<Heard>) -> Result<u8
         () = announcing => Err("nobody can be told any more of what is loaded".to_owned()),
         never = stating => match never {},
     }
+}
+
+/// Who has started `run` and waits for its word. What cannot be used is said, and left to the program.
+fn manager(inherited: &Environment) -> Option<Manager> {
+    let socket = inherited.get(OsStr::new(NOTIFY_SOCKET))?;
+    Manager::at(socket)
+        .inspect_err(|error| {
+            warn!(%error, "NOTIFY_SOCKET cannot be used: what the program says to it is not passed on");
+        })
+        .ok()
 }
 
 /// The number of the signal that ends `run` before there is a program.

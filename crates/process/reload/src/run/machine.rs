@@ -184,6 +184,16 @@ impl Machine {
         self.current.as_ref().map(|running| running.child)
     }
 
+    /// Whether this child has been told to end, or is about to be: if it ends, it is not by itself.
+    pub(crate) fn was_asked(&self, child: ChildId, now: Instant) -> bool {
+        self.leaving.contains_key(&child) || self.asked_until.is_some_and(|until| now <= until)
+    }
+
+    /// Whether nothing is started any more.
+    pub(crate) fn is_ending(&self) -> bool {
+        self.goal != Goal::Run
+    }
+
     /// When [`Happened::Time`] is due.
     pub(crate) fn wakes(&self) -> Option<Instant> {
         let leaving = self.leaving.values().map(|leaving| leaving.kill_at);

@@ -1,4 +1,4 @@
-//! What the program says of itself over `NOTIFY_SOCKET` (`sd_notify(3)`): `READY=1`.
+//! What the program says of itself over `NOTIFY_SOCKET` (`sd_notify(3)`): `READY=1`, and what is for a service manager.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -12,6 +12,10 @@ use super::sys;
 /// Longer messages are cut; what is asked for stands in a line of its own.
 const MESSAGE_BYTES_MAX: usize = 4_096;
 
+/// What a service manager is told in the program's words. Not what is of the program's own process (`MAINPID`) or of its end
+/// and its reloads, which are not those of `run`.
+const PASSED_ON: [&[u8]; 3] = [b"STATUS=", b"WATCHDOG=", b"EXTEND_TIMEOUT_USEC="];
+
 /// A socket for messages, with a name that no file has: it works in a root that cannot be written to.
 pub(crate) struct NotifySocket {
     socket: AsyncFd<OwnedFd>,
@@ -19,12 +23,14 @@ pub(crate) struct NotifySocket {
 }
 
 /// Somebody has said something.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Notice {
     /// Who, by the kernel's word; zero if it is a process outside of this pid namespace.
     pub(crate) pid: i32,
     /// Whether it was `READY=1`.
     pub(crate) is_ready: bool,
+    /// The lines that a service manager is told as they are; `None` without any.
+    pub(crate) passed_on: Option<String>,
 }
 
 impl NotifySocket {
@@ -53,12 +59,24 @@ impl NotifySocket {
                 let mut message = [0; MESSAGE_BYTES_MAX];
                 let (length, pid) = sys::receive_from_process(socket, &mut message)?;
                 let text = message.get(..length).unwrap_or_default();
-                let is_ready = text
-                    .split(|byte| *byte == b'\n')
-                    .any(|line| line.trim_ascii() == b"READY=1");
-                Ok(Notice { pid, is_ready })
+                Ok(Notice::of(pid, text))
             })
             .await
+    }
+}
+
+impl Notice {
+    fn of(pid: i32, text: &[u8]) -> Self {
+        let lines = || text.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii);
+        let passed_on: Vec<_> = lines()
+            .filter(|line| PASSED_ON.iter().any(|name| line.starts_with(name)))
+            .map(String::from_utf8_lossy)
+            .collect();
+        Self {
+            pid,
+            is_ready: lines().any(|line| line == b"READY=1"),
+            passed_on: (!passed_on.is_empty()).then(|| passed_on.join("\n")),
+        }
     }
 }
 
@@ -76,17 +94,28 @@ mod tests {
         let address = SocketAddr::from_abstract_name(&name[1..]).expect("a name");
         let sender = UnixDatagram::unbound().expect("a socket");
         let pid = std::process::id() as i32;
-        for (message, is_ready) in [
-            ("READY=1", true),
-            ("STATUS=READY=1", false),
-            ("STATUS=up\nREADY=1\n", true),
-            ("", false),
+        for (message, is_ready, passed_on) in [
+            ("READY=1", true, None),
+            ("STATUS=READY=1", false, Some("STATUS=READY=1")),
+            ("STATUS=up\nREADY=1\n", true, Some("STATUS=up")),
+            (
+                "WATCHDOG=1\nMAINPID=1\nSTOPPING=1\nEXTEND_TIMEOUT_USEC=9",
+                false,
+                Some("WATCHDOG=1\nEXTEND_TIMEOUT_USEC=9"),
+            ),
+            ("", false, None),
         ] {
             sender
                 .send_to_addr(message.as_bytes(), &address)
                 .expect("it is bound");
             let notice = socket.next().await.expect("it came");
-            assert_eq!(notice, Notice { pid, is_ready }, "{message:?}");
+            let passed_on = passed_on.map(str::to_owned);
+            let expected = Notice {
+                pid,
+                is_ready,
+                passed_on,
+            };
+            assert_eq!(notice, expected, "{message:?}");
         }
     }
 }

@@ -8,6 +8,8 @@ use tokio::time::{Instant, sleep_until};
 use tracing::{debug, error, info, warn};
 
 use super::machine::{Act, ChildId, Happened, Machine, NotRestarted, Policy};
+use super::manager::{Manager, READY, STOPPING};
+use super::metrics::ProgramMetrics;
 use super::notify::{Notice, NotifySocket};
 use super::sockets::{LISTEN_VARIABLES, Sockets};
 use super::spawn::{Child, Ended, Program};
@@ -73,6 +75,8 @@ pub(crate) struct Launch {
     pub(crate) sockets: Sockets,
     /// Where it says that it is ready, if anybody wants to know.
     pub(crate) notify: Option<NotifySocket>,
+    /// Who has started `run` and wants to know the same.
+    pub(crate) manager: Option<Manager>,
 }
 
 impl Launch {
@@ -91,11 +95,16 @@ impl Launch {
             variables.retain(|(name, _)| name != NOTIFY_SOCKET);
             variables.push((NOTIFY_SOCKET.into(), notify.variable().into()));
         }
+        if self.manager.is_some() {
+            // It names `run`; a program that finds another process there than itself would not speak at all.
+            variables.retain(|(name, _)| name != WATCHDOG_PID);
+        }
         variables
     }
 }
 
-const NOTIFY_SOCKET: &str = "NOTIFY_SOCKET";
+pub(super) const NOTIFY_SOCKET: &str = "NOTIFY_SOCKET";
+const WATCHDOG_PID: &str = "WATCHDOG_PID";
 
 /// See the module.
 pub(crate) struct Supervisor {
@@ -110,10 +119,13 @@ pub(crate) struct Supervisor {
     exit: Option<u8>,
     /// Counts starts.
     starts: watch::Sender<u64>,
+    metrics: ProgramMetrics,
+    /// Whether the manager knows that it ends.
+    is_stopping_told: bool,
 }
 
 impl Supervisor {
-    pub(crate) fn new(policy: Policy, launch: Launch) -> Self {
+    pub(crate) fn new(policy: Policy, launch: Launch, metrics: ProgramMetrics) -> Self {
         Self {
             machine: Machine::new(policy),
             launch,
@@ -124,6 +136,8 @@ impl Supervisor {
             restarting: Vec::new(),
             exit: None,
             starts: watch::Sender::new(0),
+            metrics,
+            is_stopping_told: false,
         }
     }
 
@@ -182,8 +196,7 @@ impl Supervisor {
     /// Only what comes from a child's group counts: in a pod, others can reach the socket too.
     fn hear(&mut self, notice: std::io::Result<Notice>) {
         let notice = match notice {
-            Ok(notice) if notice.is_ready => notice,
-            Ok(_) => return,
+            Ok(notice) => notice,
             Err(error) => {
                 error!(%error, "NOTIFY_SOCKET cannot be read any more");
                 self.launch.notify = None;
@@ -195,10 +208,20 @@ impl Supervisor {
             .children
             .iter()
             .find(|(_, process)| Some(process.pid()) == group);
-        if let Some((child, process)) = child {
-            info!(pid = process.pid(), "program says that it is ready");
-            let child = *child;
+        let Some((child, process)) = child else { return };
+        let (child, pid) = (*child, process.pid());
+        if notice.is_ready {
+            info!(pid, "program says that it is ready");
             self.happened(Happened::Ready(child));
+        }
+        // One that is leaving, or is not yet the one, has no say.
+        if let Some(manager) = &self.launch.manager
+            && self.machine.current() == Some(child)
+        {
+            let ready = notice.is_ready.then_some(READY);
+            for message in notice.passed_on.as_deref().into_iter().chain(ready) {
+                manager.tell(message);
+            }
         }
     }
 
@@ -246,6 +269,8 @@ impl Supervisor {
                 exit_code = ended.exit_code(),
                 "program ended"
             );
+            self.metrics
+                .ended(ended, self.machine.was_asked(child, Instant::now()));
             // What it leaves behind is signalled before its pid is given back.
             self.happened(Happened::Ended(child, ended));
             if let Some(process) = self.children.remove(&child) {
@@ -285,6 +310,12 @@ impl Supervisor {
         for act in self.machine.on(happened, Instant::now()) {
             self.act(act);
         }
+        if let Some(manager) = &self.launch.manager
+            && self.machine.is_ending()
+            && !std::mem::replace(&mut self.is_stopping_told, true)
+        {
+            manager.tell(STOPPING);
+        }
     }
 
     fn act(&mut self, act: Act) {
@@ -308,6 +339,9 @@ impl Supervisor {
             Act::Restarted(result) => {
                 let failed = result.err();
                 let runs = result.is_ok_and(|child| self.children.contains_key(&child));
+                if !self.restarting.is_empty() {
+                    self.metrics.restarted(failed, runs);
+                }
                 if let Some(reason) = &failed {
                     warn!(error = %reason, "not restarted");
                 }
@@ -320,7 +354,10 @@ impl Supervisor {
                     let _ = done.send(result);
                 }
             }
-            Act::Pause(pause) => info!(seconds = pause.as_secs_f64(), "program starts again"),
+            Act::Pause(pause) => {
+                self.metrics.backs_off(pause);
+                info!(seconds = pause.as_secs_f64(), "program starts again");
+            }
             Act::Exit(code) => self.exit = Some(code),
         }
     }
@@ -345,10 +382,12 @@ impl Supervisor {
             Ok(process) => {
                 info!(pid = process.pid(), "program started");
                 self.children.insert(child, process);
+                self.metrics.started();
                 self.starts.send_modify(|starts| *starts += 1);
             }
             Err(error) => {
                 error!(%error, "the program cannot be started");
+                self.metrics.not_started(error.exit_code());
                 let ended = Ended::Exited(error.exit_code());
                 self.happened(Happened::Ended(child, ended));
                 self.happened(Happened::Gone(child));
