@@ -55,6 +55,27 @@ fn a_command_is_told_what_has_changed_and_nothing_at_the_start() {
 }
 
 #[test]
+fn what_commands_say_when_all_is_well_is_in_the_log() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut volume = Volume::new(directory.path().join("v"), &[("a", "1")]);
+    let flags = [
+        "reload",
+        "--volume-dir",
+        volume.name(),
+        "--check",
+        "sh -c 'echo syntax is ok'",
+        "--exec",
+        "sh -c 'echo reloaded with $TOKEN >&2'",
+    ];
+    let mut reload = Program::start(hotmap_reload(&flags).env("TOKEN", "correct horse"));
+    reload.says(&["content found"]);
+    volume.swap(&[("a", "2")]);
+    reload.says(&["the command says", "syntax is ok", "command=sh"]);
+    reload.says(&["the command says", "reloaded with $TOKEN"]);
+    reload.says(&["change loaded"]);
+}
+
+#[test]
 fn a_change_that_the_check_refuses_is_held_back_and_told_with_the_next_one() {
     let directory = tempfile::tempdir().unwrap();
     let mut volume = Volume::new(directory.path().join("v"), &[("a", "good"), ("b", "1")]);

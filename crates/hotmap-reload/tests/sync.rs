@@ -290,6 +290,23 @@ fn what_was_not_verified_before_the_end_is_taken_back_at_the_next_start() {
 }
 
 #[test]
+fn objects_of_manifests_are_named_without_a_version_and_what_verify_says_is_shown_once() {
+    let home = Home::new();
+    home.config_map("app", &[("level", "good")]);
+    let (said, code) = home.once(&[
+        "configmap/app",
+        "d",
+        "--verify",
+        "echo all is well",
+        "--verify-for",
+        "1s",
+    ]);
+    assert_eq!(code, Some(0), "{said}");
+    assert!(said.contains("objects=\"default/configmap/app\""), "{said}");
+    assert_eq!(said.matches("all is well").count(), 1, "{said}");
+}
+
+#[test]
 fn files_have_the_owner_and_the_mode_that_are_asked_for() {
     if !rustix::process::geteuid().is_root() {
         println!("skipped: only root gives files away");

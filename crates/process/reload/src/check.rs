@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use hotmap_projection::Change;
 
-use crate::command::{CommandError, CommandLine};
+use crate::command::{CommandError, CommandLine, Words};
 
 /// A command that says by its exit code whether changed content is good: `nginx -t`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,10 +34,17 @@ impl Check {
     /// # Errors
     /// [`CheckError`]: it said no, did not start or did not end. The change is not good, or nobody knows.
     pub async fn run(&self, changes: &[Change]) -> Result<(), CheckError> {
-        self.command
-            .run(changes, self.timeout)
-            .await
-            .map_err(|error| self.refusal(&error))
+        self.words(changes).await.map(|words| words.log(&self.command))
+    }
+
+    /// As [`run`](Self::run); what the command says is for whoever asks.
+    pub(crate) async fn words(&self, changes: &[Change]) -> Result<Words, CheckError> {
+        let ended = self.command.run(changes, self.timeout).await;
+        ended.map_err(|error| self.refusal(&error))
+    }
+
+    pub(crate) fn command(&self) -> &CommandLine {
+        &self.command
     }
 
     fn refusal(&self, error: &CommandError) -> CheckError {

@@ -3,6 +3,7 @@
 mod words;
 
 use std::collections::VecDeque;
+use std::ffi::OsString;
 use std::fmt;
 use std::io;
 use std::process::{ExitStatus, Stdio};
@@ -13,13 +14,17 @@ use parking_lot::Mutex;
 use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::process::{Child, Command};
+use tracing::info;
 
 pub use words::WordsError;
 
-/// How much of what a command says is kept: enough for what `nginx -t` or `promtool` say of one fault.
-const SAID_BYTES_MAX: usize = 2_048;
-/// How many lines of it are shown.
-const SAID_LINES_MAX: usize = 5;
+/// How much of what a command says is kept, of its end: what a person reads of one run.
+const SAID_BYTES_MAX: usize = 8_192;
+/// How many lines of it go to the log when it has done well.
+const SAID_LINES_MAX: usize = 20;
+/// How much of it, and how many lines, are part of an error: enough for what `nginx -t` or `promtool` say of one fault.
+const ERROR_BYTES_MAX: usize = 2_048;
+const ERROR_LINES_MAX: usize = 5;
 /// How much of the names of changed keys goes into the environment: the kernel takes 128 KiB in one variable.
 const KEYS_BYTES_MAX: usize = 64 * 1_024;
 /// A value of the environment that is at least this long is not shown when a command says it.
@@ -50,7 +55,7 @@ impl CommandLine {
 
     /// Runs it for these changes until it ends or the time is over; then its process group is killed. A dropped future
     /// kills it as well.
-    pub(crate) async fn run(&self, changes: &[Change], timeout: Duration) -> Result<(), CommandError> {
+    pub(crate) async fn run(&self, changes: &[Change], timeout: Duration) -> Result<Words, CommandError> {
         let mut command = Command::new(self.program());
         command
             .args(&self.words[1..])
@@ -67,14 +72,17 @@ impl CommandLine {
         let mut group = Group::of(&child);
         let said = Said::default();
         let ended = tokio::time::timeout(timeout, listen(&mut child, &said)).await;
-        let said = said.shown(std::env::vars());
+        let values = hidden_values(std::env::vars_os());
         match ended {
             Ok(status) => {
                 // What it has left running in the background is meant to go on.
                 group.0 = None;
                 match status {
-                    Ok(status) if status.success() => Ok(()),
-                    Ok(status) => Err(CommandError::Failed { status, said }),
+                    Ok(status) if status.success() => Ok(said.words(&values)),
+                    Ok(status) => Err(CommandError::Failed {
+                        status,
+                        said: said.for_an_error(&values),
+                    }),
                     Err(source) => Err(CommandError::Wait { source }),
                 }
             }
@@ -82,7 +90,10 @@ impl CommandLine {
                 drop(group);
                 // It is killed. Who does not wait for it leaves it to a SIGCHLD, which `run` keeps from tokio.
                 let _ = child.wait().await;
-                Err(CommandError::TimedOut { timeout, said })
+                Err(CommandError::TimedOut {
+                    timeout,
+                    said: said.for_an_error(&values),
+                })
             }
         }
     }
@@ -198,9 +209,36 @@ impl Drop for Group {
     }
 }
 
+/// What a command that has done well has said, for the log: its last lines.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct Words {
+    lines: Vec<String>,
+    /// Whether there was more before them.
+    is_cut: bool,
+}
+
+impl Words {
+    /// Puts them into the log, a line each.
+    pub(crate) fn log(&self, command: &CommandLine) {
+        if self.is_cut {
+            let lines = self.lines.len();
+            info!(%command, lines, "the command has said more than is shown, these are its last lines");
+        }
+        for line in &self.lines {
+            info!(%command, line, "the command says");
+        }
+    }
+}
+
 /// The end of what a command says.
 #[derive(Default)]
-struct Said(Mutex<VecDeque<u8>>);
+struct Said(Mutex<Heard>);
+
+#[derive(Default)]
+struct Heard {
+    bytes: VecDeque<u8>,
+    is_cut: bool,
+}
 
 impl Said {
     /// Reads once; the stream is gone when it has ended.
@@ -210,37 +248,78 @@ impl Said {
         match open.read(&mut chunk).await {
             Ok(0) | Err(_) => *stream = None,
             Ok(length) => {
-                let mut said = self.0.lock();
-                said.extend(&chunk[..length]);
-                let over = said.len().saturating_sub(SAID_BYTES_MAX);
-                said.drain(..over);
+                self.0.lock().add(&chunk[..length]);
             }
         }
     }
 
-    /// The last lines, ready to follow a sentence: `: line; line`. Values of the environment are replaced by their
-    /// names: who gives a command a password by its environment does not want to find it in a log.
-    fn shown(self, environment: impl Iterator<Item = (String, String)>) -> String {
-        let bytes: Vec<u8> = self.0.into_inner().into();
-        let text = String::from_utf8_lossy(&bytes);
-        let lines: Vec<&str> = text
-            .lines()
-            .map(str::trim)
-            .filter(|line| !line.is_empty())
-            .collect();
+    /// The last lines of one that has done well.
+    fn words(self, values: &[(String, String)]) -> Words {
+        let heard = self.0.into_inner();
+        let mut lines = lines(heard.bytes, SAID_BYTES_MAX, values);
+        let over = lines.len().saturating_sub(SAID_LINES_MAX);
+        lines.drain(..over);
+        Words {
+            lines,
+            is_cut: heard.is_cut || over > 0,
+        }
+    }
+
+    /// The last lines of one that has failed, ready to follow a sentence: `: line; line`.
+    fn for_an_error(self, values: &[(String, String)]) -> String {
+        let lines = lines(self.0.into_inner().bytes, ERROR_BYTES_MAX, values);
         if lines.is_empty() {
             return String::new();
         }
-        let mut shown = lines[lines.len().saturating_sub(SAID_LINES_MAX)..].join("; ");
-        for (name, value) in environment {
+        format!(
+            ": {}",
+            lines[lines.len().saturating_sub(ERROR_LINES_MAX)..].join("; ")
+        )
+    }
+}
+
+impl Heard {
+    fn add(&mut self, bytes: &[u8]) {
+        self.bytes.extend(bytes);
+        let over = self.bytes.len().saturating_sub(SAID_BYTES_MAX);
+        self.bytes.drain(..over);
+        self.is_cut |= over > 0;
+    }
+}
+
+/// The lines in the last bytes of a text, without empty ones, ready for a log.
+fn lines(mut bytes: VecDeque<u8>, bytes_max: usize, values: &[(String, String)]) -> Vec<String> {
+    bytes.drain(..bytes.len().saturating_sub(bytes_max));
+    let bytes: Vec<u8> = bytes.into();
+    let text = String::from_utf8_lossy(&bytes);
+    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+    lines
+        .map(|line| {
+            let mut line = line.to_owned();
+            for (name, value) in values {
+                if line.contains(value) {
+                    line = line.replace(value, &format!("${name}"));
+                }
+            }
+            line.replace(char::is_control, " ")
+        })
+        .collect()
+}
+
+/// The values of the environment that are replaced by their names in what a command says: who gives a command a password by
+/// its environment does not want to find it in a log. Of a value of several lines each is one.
+fn hidden_values(variables: impl Iterator<Item = (OsString, OsString)>) -> Vec<(String, String)> {
+    let mut hidden = Vec::new();
+    for (name, value) in variables {
+        let (name, value) = (name.to_string_lossy(), value.to_string_lossy());
+        for line in value.lines().map(str::trim) {
             // A path is not a secret, and `nginx: configuration file $HOME/…` helps nobody.
-            let is_hidden = value.len() >= HIDDEN_VALUE_BYTES_MIN && !value.starts_with('/');
-            if is_hidden && shown.contains(&value) {
-                shown = shown.replace(&value, &format!("${name}"));
+            if line.len() >= HIDDEN_VALUE_BYTES_MIN && !line.starts_with('/') {
+                hidden.push((name.clone().into_owned(), line.to_owned()));
             }
         }
-        format!(": {}", shown.replace(char::is_control, " "))
     }
+    hidden
 }
 
 /// What a command learns of the changes. Several paths or keys stand in lines of their own.
@@ -272,7 +351,7 @@ mod tests {
 
     const LONG: Duration = Duration::from_secs(60);
 
-    async fn run(line: &str, timeout: Duration) -> Result<(), CommandError> {
+    async fn run(line: &str, timeout: Duration) -> Result<Words, CommandError> {
         CommandLine::parse(line).unwrap().run(&[], timeout).await
     }
 
@@ -361,11 +440,18 @@ mod tests {
     fn values_of_the_environment_are_not_shown_and_neither_is_more_than_the_end() {
         let environment = [
             ("PASSWORD", "correct horse"),
+            ("KEY", "-----BEGIN-----\nMIIEowIBAAKCAQEA\nAQ==\n"),
             ("SHORT", "abc"),
             ("DIR", "/etc/nginx/conf.d"),
         ]
-        .map(|(name, value)| (name.to_owned(), value.to_owned()));
-        for (said, shown) in [
+        .map(|(name, value)| (OsString::from(name), OsString::from(value)));
+        let values = hidden_values(environment.into_iter());
+        let said = |text: &str| {
+            let said = Said::default();
+            said.0.lock().add(text.as_bytes());
+            said
+        };
+        for (text, shown) in [
             ("", ""),
             ("\n \n", ""),
             ("a\nb\n", ": a; b"),
@@ -374,11 +460,22 @@ mod tests {
                 "login with correct horse failed, abc",
                 ": login with $PASSWORD failed, abc",
             ),
+            ("key is MIIEowIBAAKCAQEA!", ": key is $KEY!"),
             ("in /etc/nginx/conf.d/a.conf:1", ": in /etc/nginx/conf.d/a.conf:1"),
             ("red \u{1b}[31m", ": red  [31m"),
         ] {
-            let said = Said(Mutex::new(said.bytes().collect()));
-            assert_eq!(said.shown(environment.clone().into_iter()), shown);
+            assert_eq!(said(text).for_an_error(&values), shown);
         }
+        let words = said("up with correct horse\n\n done \n").words(&values);
+        assert_eq!(words.lines, ["up with $PASSWORD", "done"]);
+        assert!(!words.is_cut);
+        let many: String = (1..=SAID_LINES_MAX + 1).map(|line| format!("{line}\n")).collect();
+        let words = said(&many).words(&values);
+        assert_eq!(
+            (words.lines.len(), words.lines[0].as_str(), words.is_cut),
+            (SAID_LINES_MAX, "2", true)
+        );
+        let words = said(&"x".repeat(SAID_BYTES_MAX + 1)).words(&values);
+        assert_eq!((words.lines[0].len(), words.is_cut), (SAID_BYTES_MAX, true));
     }
 }

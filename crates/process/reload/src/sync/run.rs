@@ -9,6 +9,7 @@ use std::time::{Duration, Instant as Moment};
 use hotmap_client::{Backoff, Client, ClientConfig, Surroundings};
 use hotmap_projection::{Change, Revision};
 use hotmap_volume::Payload;
+use parking_lot::Mutex;
 use tokio::time::{Instant, sleep_until};
 use tracing::{info, warn};
 
@@ -506,7 +507,10 @@ fn verify(config: &VerifyConfig) -> Verify {
         ..TlsFiles::system("verify")
     };
     let probe = match &config.who {
-        VerifyWho::Command(command) => Probe::Command(Check::new(command.clone(), QUESTION_TIMEOUT)),
+        VerifyWho::Command(command) => Probe::Command {
+            check: Check::new(command.clone(), QUESTION_TIMEOUT),
+            shown: Mutex::default(),
+        },
         VerifyWho::Url(url) => Probe::Url {
             client: HttpClient::new(url.place.clone(), tls, QUESTION_TIMEOUT),
             path: url.path.clone(),
@@ -516,12 +520,15 @@ fn verify(config: &VerifyConfig) -> Verify {
     Verify::new(probe, config.window)
 }
 
-/// `shop/configmap/app@7 …`.
+/// `shop/configmap/app@7 …`; objects of manifests have no version.
 fn names(desired: &DesiredRevision) -> String {
     let names = desired
         .versions
         .iter()
-        .map(|version| format!("{}@{}", shown(version), version.resource_version));
+        .map(|version| match version.resource_version.as_str() {
+            "" => shown(version),
+            resource_version => format!("{}@{resource_version}", shown(version)),
+        });
     names.collect::<Vec<_>>().join(" ")
 }
 

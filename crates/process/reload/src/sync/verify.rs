@@ -6,9 +6,11 @@ use bytes::Bytes;
 use hotmap_projection::Change;
 use hyper::http::uri::PathAndQuery;
 use hyper::{Method, Request};
+use parking_lot::Mutex;
 use tokio::time::{Instant, sleep_until};
 
 use crate::check::Check;
+use crate::command::Words;
 use crate::http::HttpClient;
 
 /// Between two questions.
@@ -23,8 +25,8 @@ pub(crate) struct Verify {
 
 /// Who is asked.
 pub(crate) enum Probe {
-    /// A command, by its exit code.
-    Command(Check),
+    /// A command, by its exit code. It may say the same each second: that is shown once.
+    Command { check: Check, shown: Mutex<Words> },
     /// A URL, by its status: 200 to 399 is well, as a probe of Kubernetes has it.
     Url {
         client: HttpClient,
@@ -42,6 +44,9 @@ impl Verify {
     /// Asks once a second until the window is over. Before the first good answer a bad one may be a program that is still
     /// at it; after that it is a failure. The last answer has to be good.
     pub(crate) async fn run(&self, changes: &[Change]) -> Result<(), String> {
+        if let Probe::Command { shown, .. } = &self.probe {
+            *shown.lock() = Words::default();
+        }
         ask_for(self.window, async || self.probe.ask(changes).await).await
     }
 }
@@ -67,7 +72,15 @@ async fn ask_for(window: Duration, ask: impl AsyncFn() -> Result<(), String>) ->
 impl Probe {
     async fn ask(&self, changes: &[Change]) -> Result<(), String> {
         match self {
-            Self::Command(check) => check.run(changes).await.map_err(|error| error.to_string()),
+            Self::Command { check, shown } => {
+                let words = check.words(changes).await.map_err(|error| error.to_string())?;
+                let mut shown = shown.lock();
+                if *shown != words {
+                    words.log(check.command());
+                    *shown = words;
+                }
+                Ok(())
+            }
             Self::Url { client, path, url } => {
                 let mut request = Request::new(Bytes::new());
                 *request.method_mut() = Method::GET;

@@ -61,7 +61,10 @@ impl Target for Exec {
     fn fire<'a>(&'a self, changes: &'a [Change]) -> BoxFuture<'a, Result<Fired, TargetError>> {
         Box::pin(async move {
             match self.command.run(changes, self.timeout).await {
-                Ok(()) => Ok(Fired::Confirmed),
+                Ok(words) => {
+                    words.log(&self.command);
+                    Ok(Fired::Confirmed)
+                }
                 Err(error) => Err(TargetError {
                     message: error.to_string(),
                     reason: error.reason(),
