@@ -1,5 +1,8 @@
 //! Writes docs/compatibility.md from docs/compatibility.yaml: what a kubelet does for configuration, row by row, what
-//! hotmap does, and the test that shows it. A row without a test or a reason is an error; so is a test that is gone.
+//! hotmap does, and the test that shows it; and from the table of a pod's fields. A row without a test or a reason is an
+//! error; so is a test that is gone.
+
+mod fields;
 
 use std::{collections::BTreeSet, fmt::Write, fs, path::Path};
 
@@ -18,7 +21,7 @@ What a kubelet of Kubernetes 1.36 does to bring configuration into containers, r
 test that shows it. Sources are paths in the repository of Kubernetes. *Same* is what a client or a process can observe.
 *Better* is different on purpose. *Absent* says why. Written by `cargo xtask compatibility` from
 [compatibility.yaml](compatibility.yaml); a row without a test or a reason, and a test that is no longer there, fail
-the build.
+the build. The last section lists every field of a pod.
 ";
 
 #[derive(Deserialize)]
@@ -119,6 +122,7 @@ fn validate(root: &Path, sections: &[Section]) -> anyhow::Result<()> {
             }
         }
     }
+    fields::validate(root, &mut wrong);
     ensure!(wrong.is_empty(), "{ROWS}:\n  {}", wrong.join("\n  "));
     Ok(())
 }
@@ -193,6 +197,7 @@ fn render(sections: &[Section]) -> String {
             );
         }
     }
+    fields::render(&mut page);
     page
 }
 

@@ -41,6 +41,8 @@ mod draining;
 mod exec;
 #[path = "node/faults.rs"]
 mod faults;
+#[path = "node/fields.rs"]
+mod fields;
 #[path = "node/full_volume.rs"]
 mod full_volume;
 #[path = "node/hooks.rs"]

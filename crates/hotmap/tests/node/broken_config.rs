@@ -138,7 +138,7 @@ fn what_this_node_cannot_give_is_refused_by_name() {
         (
             "net",
             spec("hostNetwork", json!(true)),
-            "spec.hostNetwork: the host's network is not given to pods yet",
+            "spec.hostNetwork: the host's network is not given to pods",
         ),
         (
             "hook",
@@ -173,7 +173,7 @@ fn what_this_node_cannot_give_is_refused_by_name() {
     )]);
     node.event(
         "limits",
-        "Ignored: spec.containers[0].resources: requests and limits are not enforced yet",
+        "Ignored: spec.containers[0].resources: requests and limits are not enforced",
     );
     node.ready("limits");
 }

@@ -36,14 +36,17 @@ pub(crate) async fn status(
         .await
         .map_err(|error| failed(&error))?;
     let mut request = Request::get(path);
-    let names_host = get
-        .http_headers
-        .iter()
-        .any(|one| one.name.eq_ignore_ascii_case("host"));
-    if !names_host {
+    let own = get.http_headers.iter();
+    let names = |name: &str| own.clone().any(|one| one.name.eq_ignore_ascii_case(name));
+    if !names("host") {
         request = request.header(header::HOST, format!("{host}:{port}"));
     }
-    request = request.header(header::USER_AGENT, user_agent);
+    if !names("user-agent") {
+        request = request.header(header::USER_AGENT, user_agent);
+    }
+    if !names("accept") {
+        request = request.header(header::ACCEPT, "*/*");
+    }
     for one in &get.http_headers {
         request = request.header(one.name.as_str(), one.value.as_str());
     }

@@ -36,7 +36,6 @@ mod records;
 mod references;
 mod report;
 mod status;
-mod support;
 mod tokens;
 mod volumes;
 mod worker;

@@ -1,6 +1,6 @@
 //! A pod as the node reads it: a narrow view of the API's document, defaults already filled in by the server.
 //!
-//! Fields that are not here are judged by name in `support`; none is passed over in silence.
+//! Fields that are not here are judged by name in `hotmap_support`; none is passed over in silence.
 
 mod environment;
 mod hook;

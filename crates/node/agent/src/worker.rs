@@ -17,6 +17,7 @@ use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
 
 use hotmap_client::{Client, ResourcePath};
 use hotmap_runtime::{ContainerState, Runtime, Sandbox, SandboxState};
+use hotmap_support::State;
 use jiff::Timestamp;
 use tokio::sync::watch;
 use tracing::info;
@@ -38,7 +39,6 @@ use crate::{
     references,
     report::{Reports, Snapshots},
     status::{PodGround, Refusal, foreign_conditions, pod_status},
-    support,
     tokens::TokenCache,
     volumes::{Placement, VolumeManager},
 };
@@ -268,14 +268,19 @@ impl Worker {
         if pod.is_deleting() {
             return;
         }
-        let mut verdict = support::judge(&spec);
+        let (mut refused, mut noted) = (Vec::new(), Vec::new());
+        for found in spec.as_object().map(hotmap_support::judge).unwrap_or_default() {
+            let list = match found.state {
+                State::Refused => &mut refused,
+                State::Warned | State::Works => &mut noted,
+            };
+            list.push(format!("spec.{}: {}", found.path, found.why));
+        }
         if pod.is_unreadable {
-            let why = "a value in the pod is of a kind that this node cannot read";
-            verdict.refused.push(why.to_owned());
+            refused.push("a value in the pod is of a kind that this node cannot read".to_owned());
         }
         let privileged =
             |container: &&crate::pod::Container| container.security_context.privileged == Some(true);
-        let mut refused = verdict.refused;
         if !self.shared.allow_privileged {
             let named = pod
                 .all_containers()
@@ -295,7 +300,7 @@ impl Worker {
                 message,
             });
         } else if self.records.values().all(|record| record.attempt.is_none()) {
-            for note in verdict.noted {
+            for note in noted {
                 self.shared.recorder.warning(Subject::pod(&pod), "Ignored", note);
             }
         }

@@ -232,24 +232,6 @@ fn positive(errors: &mut Errors, path: &str, number: i64) {
     }
 }
 
-/// What nothing here evaluates, as paths below the spec: pods relative to pods, and preferences.
-pub(super) fn unevaluated(spec: &Map<String, Value>) -> Vec<String> {
-    let affinity = spec.map("affinity");
-    let mut paths = Vec::new();
-    if affinity.map("nodeAffinity").has(PREFERRED) {
-        paths.push(format!("affinity.nodeAffinity.{PREFERRED}"));
-    }
-    for field in ["podAffinity", "podAntiAffinity"] {
-        if affinity.has(field) {
-            paths.push(child("affinity", field));
-        }
-    }
-    if spec.has("topologySpreadConstraints") {
-        paths.push("topologySpreadConstraints".to_owned());
-    }
-    paths
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;

@@ -1,103 +1,51 @@
-//! What a pod may ask for, and nobody here gives it: stored as it is written, and said so.
+//! What a pod may ask for, and no node gives it: stored as it is written, and said so.
 //!
-//! A node that cannot leave a field aside refuses the pod by the field's name; those are not here.
+//! Which fields these are says the table that nodes judge pods by (`hotmap_support`). A pod that no node can run is refused
+//! there, by the field's name.
 
+use hotmap_support::{Finding, State, judge};
 use serde_json::{Map, Value};
 
-use super::affinity;
-use crate::{
-    fields::Fields,
-    rules::{child, index},
-};
-
-/// Fields of a spec, and why they have no effect.
-const FIELDS: &[(&str, &str)] = &[
-    ("dnsConfig", "the host's resolv.conf is used"),
-    ("imagePullSecrets", "no image is pulled"),
-    ("priorityClassName", "pods are not ordered by priority"),
-    ("resources", "requests and limits are not enforced"),
-    ("subdomain", "there is no cluster domain"),
-];
-
-const SECCOMP: &str = "seccomp profiles are not applied";
-const MESSAGES: &str = "termination messages are not read";
+use crate::rules::child;
 
 /// Warnings about a spec at `path`, one for each field, however many containers have it.
 pub(super) fn of(path: &str, spec: &Map<String, Value>) -> Vec<String> {
-    let mut warnings = Vec::new();
-    let mut say = |field: &str, why: &str| {
-        warnings.push(format!(
-            "{}: stored, but without effect: {why}",
-            child(path, field)
-        ));
-    };
-    for field in affinity::unevaluated(spec) {
-        say(&field, "pods are not placed by it");
-    }
-    for (field, why) in FIELDS {
-        if spec.has(field) {
-            say(field, why);
+    let mut groups: Vec<(Finding, usize)> = Vec::new();
+    for found in judge(spec) {
+        if found.state != State::Warned {
+            continue;
+        }
+        let same = |(first, _): &&mut (Finding, usize)| {
+            first.why == found.why && field(&first.path).eq(field(&found.path))
+        };
+        match groups.iter_mut().find(same) {
+            Some((_, others)) => *others += 1,
+            None => groups.push((found, 0)),
         }
     }
-    if matches!(spec.text("dnsPolicy"), "None" | "ClusterFirstWithHostNet") {
-        say("dnsPolicy", "the host's resolv.conf is used");
-    }
-    if spec.map("securityContext").has("seccompProfile") {
-        say("securityContext.seccompProfile", SECCOMP);
-    }
-    in_containers(
-        spec,
-        |one| one.has("resources"),
-        "resources",
-        "requests and limits are not enforced",
-        &mut say,
-    );
-    in_containers(
-        spec,
-        |one| one.map("securityContext").has("seccompProfile"),
-        "securityContext.seccompProfile",
-        SECCOMP,
-        &mut say,
-    );
-    in_containers(
-        spec,
-        |one| !matches!(one.text("terminationMessagePath"), "" | "/dev/termination-log"),
-        "terminationMessagePath",
-        MESSAGES,
-        &mut say,
-    );
-    in_containers(
-        spec,
-        |one| one.text("terminationMessagePolicy") == "FallbackToLogsOnError",
-        "terminationMessagePolicy",
-        MESSAGES,
-        &mut say,
-    );
-    warnings
+    let sentence = |(found, others): (Finding, usize)| {
+        let said = format!(
+            "{}: stored, but without effect: {}",
+            child(path, &found.path),
+            found.why
+        );
+        // Something that is a list in a container may be there several times in one.
+        let place = match found.path.matches('[').count() {
+            1 => "container",
+            _ => "place",
+        };
+        match others {
+            0 => said,
+            1 => format!("{said} (in 1 more {place} too)"),
+            others => format!("{said} (in {others} more {place}s too)"),
+        }
+    };
+    groups.into_iter().map(sentence).collect()
 }
 
-/// One sentence for all containers of a list that have this.
-fn in_containers(
-    spec: &Map<String, Value>,
-    holds: impl Fn(&Value) -> bool,
-    field: &str,
-    why: &str,
-    say: &mut impl FnMut(&str, &str),
-) {
-    for list in ["initContainers", "containers"] {
-        let containers = spec.list(list).iter().enumerate();
-        let holders: Vec<usize> = containers
-            .filter(|(_, one)| holds(one))
-            .map(|(at, _)| at)
-            .collect();
-        let Some(first) = holders.first() else { continue };
-        let field = child(&index(list, *first), field);
-        match holders.len() - 1 {
-            0 => say(&field, why),
-            1 => say(&field, &format!("{why} (in 1 more container too)")),
-            others => say(&field, &format!("{why} (in {others} more containers too)")),
-        }
-    }
+/// A path without the numbers in it.
+fn field(path: &str) -> impl Iterator<Item = char> + '_ {
+    path.chars().filter(|letter| !letter.is_ascii_digit())
 }
 
 #[cfg(test)]
@@ -119,9 +67,9 @@ mod tests {
             of("spec.template.spec", &spec),
             [
                 "spec.template.spec.affinity.podAntiAffinity: stored, but without effect: pods are not placed by it",
-                "spec.template.spec.topologySpreadConstraints: stored, but without effect: pods are not placed by it",
-                "spec.template.spec.priorityClassName: stored, but without effect: pods are not ordered by priority",
                 "spec.template.spec.containers[1].resources: stored, but without effect: requests and limits are not enforced (in 1 more container too)",
+                "spec.template.spec.priorityClassName: stored, but without effect: pods are not ordered by priority",
+                "spec.template.spec.topologySpreadConstraints: stored, but without effect: pods are not placed by it",
             ]
         );
         assert_eq!(of("spec", &map(json!({"containers": [{"name": "c"}]}))), [""; 0]);
@@ -144,8 +92,8 @@ mod tests {
             of("spec", &spec),
             [
                 "spec.affinity.nodeAffinity.preferredDuringSchedulingIgnoredDuringExecution: stored, but without effect: pods are not placed by it",
-                "spec.subdomain: stored, but without effect: there is no cluster domain",
                 "spec.containers[0].securityContext.seccompProfile: stored, but without effect: seccomp profiles are not applied",
+                "spec.subdomain: stored, but without effect: there is no cluster domain",
             ]
         );
     }

@@ -127,6 +127,40 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn headers_are_sent_along_and_stand_for_ours() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        let port = listener.local_addr().expect("bound").port();
+        let server = tokio::spawn(async move {
+            let (mut client, _) = listener.accept().await.expect("a client");
+            let mut request = Vec::new();
+            while !request.ends_with(b"\r\n\r\n") {
+                client.read_buf(&mut request).await.expect("a request");
+            }
+            client
+                .write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+                .await
+                .expect("sent");
+            String::from_utf8(request).expect("text")
+        });
+        let get: HttpGetAction = serde_json::from_value(json!({"path": "/ok?deep=1", "port": port, "httpHeaders":
+            [{"name": "Host", "value": "shop"}, {"name": "X-Probe", "value": "1"}, {"name": "User-Agent", "value": "me"}]}))
+        .expect("a probe");
+        let container: Container = serde_json::from_value(json!({"name": "c"})).expect("a container");
+        assert_eq!(ask_http(&get, &container, "127.0.0.1").await, Ok(()));
+        let request = server.await.expect("no panic");
+        let mut lines: Vec<&str> = request.trim_end().lines().collect();
+        lines[1..].sort_unstable();
+        let expected = [
+            "GET /ok?deep=1 HTTP/1.1",
+            "accept: */*",
+            "host: shop",
+            "user-agent: me",
+            "x-probe: 1",
+        ];
+        assert_eq!(lines, expected);
+    }
+
+    #[tokio::test]
     async fn a_server_may_close_right_behind_its_answer() {
         let answered = asked("HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 3\r\n\r\nyes").await;
         assert_eq!(answered, Ok(()));

@@ -1,0 +1,96 @@
+//! One container, main or init.
+
+use crate::{
+    State, Table,
+    row::{refused, warned, works},
+};
+
+const ENVIRONMENT: &str = "crates/hotmap/tests/node/lifecycle.rs::variables_come_from_everywhere_and_expand";
+const FIELDS: &str = "crates/hotmap/tests/node/fields.rs::small_fields_are_seen_from_inside";
+const IMAGE: &str =
+    "crates/hotmap/tests/node/broken_config.rs::an_image_that_stands_for_nothing_says_what_to_do";
+const MESSAGES: &str = "termination messages are not read";
+const PORTS: &str = "crates/hotmap/tests/node/probes.rs::readiness_follows_each_kind_of_probe";
+const STARTUP: &str =
+    "crates/hotmap/tests/node/probes.rs::nothing_else_is_asked_before_a_container_has_started_up";
+const WORDS: &str = "crates/node/agent/src/command.rs::words_come_from_the_container_or_from_the_image";
+
+pub(super) const CONTAINER: Table = Table {
+    message: "Container",
+    rows: &[
+        works("args", "replace the image's arguments; variables expand", &[WORDS]),
+        works("command", "replaces the image's program; variables expand", &[WORDS]),
+        works("env", "variables, in their order", &[ENVIRONMENT]),
+        works("envFrom", "variables from whole objects, beneath `env`", &[ENVIRONMENT]),
+        works("image", "names a program of the host", &[IMAGE, WORDS]),
+        works("imagePullPolicy", "nothing is pulled, whatever it says", &[IMAGE]),
+        works(
+            "lifecycle",
+            "hooks, and the signal that stops",
+            &["crates/hotmap/tests/node/hooks.rs::a_container_is_there_once_its_hook_has_ended_and_the_next_one_starts_then"],
+        ),
+        works(
+            "livenessProbe",
+            "restarts a container that does not live",
+            &["crates/hotmap/tests/node/probes.rs::a_container_that_does_not_live_is_restarted"],
+        ),
+        works("name", "names it in the pod, in logs and in events", &[IMAGE]),
+        works("ports", "names for probes and hooks; every port of a pod can be reached", &[PORTS]),
+        works("readinessProbe", "says whether a container can serve", &[PORTS]),
+        warned("resizePolicy", "requests and limits are not enforced"),
+        warned("resources", "requests and limits are not enforced"),
+        works(
+            "restartPolicy",
+            "Always makes a sidecar of an init container",
+            &[
+                "crates/hotmap/tests/node/sidecars.rs::a_sidecar_holds_up_whoever_comes_after_it_until_it_has_started_up",
+                "crates/hotmap/tests/node/sidecars.rs::sidecars_go_after_the_main_containers_the_last_one_first",
+                "crates/hotmap/tests/node/sidecars.rs::a_sidecar_is_restarted_whatever_its_pod_says_and_a_failed_init_container_ends_it",
+                "crates/hotmap/tests/node/sidecars.rs::a_job_is_done_when_its_main_containers_are",
+            ],
+        )
+        .only(
+            &["Always"],
+            State::Refused,
+            "only Always is supported, which makes a sidecar of an init container",
+        ),
+        refused("restartPolicyRules", "exit codes do not decide about restarts here"),
+        works(
+            "securityContext",
+            "who it is and what it may do",
+            &["crates/hotmap/tests/node/security.rs::users_groups_and_privileges_are_as_asked"],
+        ),
+        works(
+            "startupProbe",
+            "comes before the other probes, which wait until it has succeeded",
+            &[STARTUP],
+        ),
+        refused("stdin", "a container's stdin is not kept open").except(&["false"]),
+        refused("stdinOnce", "a container's stdin is not kept open").except(&["false"]),
+        warned("terminationMessagePath", MESSAGES).except(&["/dev/termination-log"]),
+        warned("terminationMessagePolicy", MESSAGES).except(&["File"]),
+        works("tty", "the process has a terminal", &[FIELDS]),
+        refused("volumeDevices", "block devices are not given to pods"),
+        works(
+            "volumeMounts",
+            "volumes, or parts of them, inside",
+            &["crates/hotmap/tests/node/volumes.rs::containers_share_an_empty_dir_and_the_hosts_directory"],
+        ),
+        works("workingDir", "where the process starts; made if it is missing", &[FIELDS]),
+    ],
+};
+
+pub(super) const CONTAINER_PORT: Table = Table {
+    message: "ContainerPort",
+    rows: &[
+        works("containerPort", "for people, and for whoever names it", &[PORTS]),
+        warned("hostIP", "no port of the host leads to a pod"),
+        warned("hostPort", "no port of the host leads to a pod").except(&["0"]),
+        works("name", "stands for the number in probes and hooks", &[PORTS]),
+        works(
+            "protocol",
+            "TCP, UDP or SCTP; nothing is filtered by it",
+            &["crates/api/kinds/src/pod/container.rs::ports_have_numbers_names_and_protocols"],
+        ),
+    ],
+};

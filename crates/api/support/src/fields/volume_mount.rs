@@ -1,0 +1,38 @@
+//! A volume inside a container.
+
+use crate::{
+    Table,
+    row::{refused, warned, works},
+};
+
+const VOLUMES: &str =
+    "crates/hotmap/tests/node/volumes.rs::every_kind_of_configuration_has_its_content_owner_and_mode";
+
+pub(super) const VOLUME_MOUNT: Table = Table {
+    message: "VolumeMount",
+    rows: &[
+        works("mountPath", "where it is inside", &[VOLUMES]),
+        warned("mountPropagation", "mounts do not propagate").except(&["None"]),
+        works("name", "which volume", &[VOLUMES]),
+        works(
+            "readOnly",
+            "submounts included",
+            &[
+                "crates/node/runtime/tests/pods/lifecycle.rs::mounts_users_and_writable_directories_are_as_asked_for",
+            ],
+        ),
+        warned(
+            "recursiveReadOnly",
+            "a read-only mount covers its submounts always",
+        )
+        .except(&["Disabled"]),
+        works(
+            "subPath",
+            "a part of the volume, as it is when the container starts",
+            &[
+                "crates/hotmap/tests/node/article_001.rs::an_edit_reaches_the_volume_and_a_new_pod_the_environment_and_the_subpath",
+            ],
+        ),
+        refused("subPathExpr", "variables in sub-paths are not supported"),
+    ],
+};
