@@ -74,12 +74,14 @@ impl Content {
         self.digest == other.digest
     }
 
-    pub(crate) fn get(&self, key: &str) -> Option<Fingerprint> {
+    /// A key as it is kept here, and what is remembered of its file.
+    pub(crate) fn get(&self, key: &str) -> Option<(&Arc<str>, Fingerprint)> {
         let place = self
             .files
             .binary_search_by(|(other, _)| other.as_ref().cmp(key))
             .ok()?;
-        Some(self.files[place].1)
+        let (key, fingerprint) = &self.files[place];
+        Some((key, *fingerprint))
     }
 
     pub(crate) fn keys(&self) -> impl ExactSizeIterator<Item = &Arc<str>> {

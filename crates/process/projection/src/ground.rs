@@ -103,6 +103,17 @@ impl Ground {
         self.has_grown = false;
     }
 
+    /// Begins a look at what is behind a swapped link only. No sign has come from any other place, so they are watched as
+    /// before.
+    pub(crate) fn begin_look_behind_swap(&mut self) {
+        self.begin_look();
+        for watched in self.watched.values_mut() {
+            if watched.roles.iter().any(|role| *role != Role::Revision) {
+                watched.look = self.look;
+            }
+        }
+    }
+
     /// Watches `path` before it is looked at, so that no change falls between the two.
     pub(crate) fn watch(
         &mut self,

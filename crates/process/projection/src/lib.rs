@@ -25,4 +25,4 @@ pub use health::{Deafness, Health};
 pub use limits::Limits;
 pub use revision::Revision;
 pub use snapshot::{Snapshot, SnapshotError};
-pub use watcher::{Counts, Handle, Stopped, Stopper, WatchConfig, WatchError, Watcher};
+pub use watcher::{Counts, Due, Handle, Stopped, Stopper, WatchConfig, WatchError, Watcher};

@@ -1,14 +1,15 @@
 //! One look at a watched path: where it leads, and fingerprints of what is there.
 
-use std::fs::File;
-use std::io::{self, Read};
+use std::io;
+use std::mem::MaybeUninit;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, Stat};
+use rustix::buffer::spare_capacity;
+use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, RawDir, Stat};
 use rustix::io::Errno;
 
 use crate::annotations::{ANNOTATIONS_BYTES_MAX, parts_that_count};
@@ -29,6 +30,9 @@ const LOOKS_MAX: u32 = 100;
 
 /// Bytes that are read at once from files that are too large to be held.
 const CHUNK_BYTES: usize = 32 * 1024;
+
+/// Room for some hundred names per system call.
+const ENTRIES_BYTES: usize = 8 * 1024;
 
 /// Who goes along with a look.
 pub(crate) trait Surroundings {
@@ -66,6 +70,15 @@ impl LookError {
     }
 }
 
+/// What a look has seen.
+#[derive(Debug)]
+pub(crate) struct Seen {
+    pub(crate) content: Content,
+    /// If all of the content is files in one directory that `..data` names directly: where that link is, without links.
+    /// Then nothing but the link has to be followed when it is swapped ([`look_behind_swap`]).
+    pub(crate) flat: Option<PathBuf>,
+}
+
 /// Looks at `path`, which is absolute. Files of which `known` says that they are the same are not read.
 pub(crate) fn look(
     path: &Path,
@@ -73,26 +86,11 @@ pub(crate) fn look(
     known: Option<&Content>,
     digester: &Digester,
     surroundings: &mut dyn Surroundings,
-) -> Result<Content, LookError> {
+) -> Result<Seen, LookError> {
     for _ in 0..LOOKS_MAX {
-        let mut look = Look {
-            limits,
-            known,
-            digester,
-            surroundings: &mut *surroundings,
-            files: Vec::with_capacity(known.map_or(0, |known| known.keys().len())),
-            bytes: 0,
-            directories: Vec::new(),
-            directories_seen: 0,
-            revision: None,
-            began: SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default(),
-            buffer: Vec::new(),
-        };
+        let mut look = Look::new(limits, known, digester, &mut *surroundings);
         match look.path(path) {
-            Ok(is_projected) => {
-                let (files, revision) = (look.files, look.revision);
-                return Ok(Content::new(files, digester.clone(), revision, is_projected));
-            }
+            Ok(is_projected) => return Ok(look.seen(is_projected)),
             Err(LookError::Restless) => {}
             Err(error) => return Err(error),
         }
@@ -101,6 +99,38 @@ pub(crate) fn look(
         path,
         io::Error::other("it is replaced faster than it can be read"),
     ))
+}
+
+/// Looks at what the link `..data` in `directory` names now, when nothing but this link has changed since a look that
+/// has found all content to be [flat](Seen::flat). `None`: there is more to it, or it changes meanwhile, and the whole
+/// way has to be looked at.
+pub(crate) fn look_behind_swap(
+    directory: &Path,
+    limits: &Limits,
+    known: Option<&Content>,
+    digester: &Digester,
+    surroundings: &mut dyn Surroundings,
+) -> Option<Seen> {
+    let mut look = Look::new(limits, known, digester, surroundings);
+    look.flat = Some(directory.to_owned());
+    let opened = look.open(directory, OFlags::empty()).ok()?;
+    let target = read_data_link(&opened.directory).ok()??;
+    if !is_name(&target) {
+        return None;
+    }
+    look.found_revision(Revision::new(&*target));
+    let revision = directory.join(&target);
+    look.surroundings.watch(&revision, Role::Revision);
+    let taken = look
+        .open(&revision, OFlags::NOFOLLOW)
+        .and_then(|revision| look.entries(revision, "", Role::Revision));
+    let is_whole = taken.is_ok() && look.flat.is_some() && still_names(&opened, &target);
+    is_whole.then(|| look.seen(true))
+}
+
+/// Whether a link's text is one name in its own directory.
+fn is_name(target: &str) -> bool {
+    !target.contains('/') && !matches!(target, "" | "." | "..")
 }
 
 /// The digest of a file's bytes, those of files of annotations without what hotmap itself writes there.
@@ -130,6 +160,10 @@ struct Look<'a> {
     directories: Vec<(u64, u64)>,
     directories_seen: usize,
     revision: Option<Revision>,
+    /// Whether files may be those that were known: not in a revision of another name, whose files are all new.
+    may_be_known: bool,
+    /// See [`Seen::flat`]; `None` once something else was come upon.
+    flat: Option<PathBuf>,
     /// By the clock of the file systems.
     began: Duration,
     buffer: Vec<u8>,
@@ -142,7 +176,42 @@ struct Opened {
     is_trusted: bool,
 }
 
-impl Look<'_> {
+impl<'a> Look<'a> {
+    fn new(
+        limits: &'a Limits,
+        known: Option<&'a Content>,
+        digester: &'a Digester,
+        surroundings: &'a mut dyn Surroundings,
+    ) -> Self {
+        Self {
+            limits,
+            known,
+            digester,
+            surroundings,
+            files: Vec::with_capacity(known.map_or(0, |known| known.keys().len())),
+            bytes: 0,
+            directories: Vec::new(),
+            directories_seen: 0,
+            revision: None,
+            may_be_known: true,
+            flat: None,
+            began: SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default(),
+            buffer: Vec::new(),
+        }
+    }
+
+    fn seen(self, is_projected: bool) -> Seen {
+        Seen {
+            content: Content::new(self.files, self.digester.clone(), self.revision, is_projected),
+            flat: self.flat,
+        }
+    }
+
+    fn found_revision(&mut self, revision: Revision) {
+        self.may_be_known = self.known.is_none_or(|known| known.revision == revision);
+        self.revision = Some(revision);
+    }
+
     /// True if the content lies behind a link that is swapped.
     fn path(&mut self, path: &Path) -> Result<bool, LookError> {
         let found = way::walk(Path::new("/"), path, self.surroundings)?;
@@ -169,7 +238,7 @@ impl Look<'_> {
     /// Takes in what is in a directory without links in its path. True if its content is a projection.
     fn directory(&mut self, path: &Path, prefix: &str, is_top: bool) -> Result<bool, LookError> {
         self.surroundings.watch(path, Role::Directory);
-        let opened = self.open(path)?;
+        let opened = self.open(path, OFlags::empty())?;
         match read_data_link(&opened.directory) {
             Ok(Some(target)) => {
                 self.surroundings.watch(path, Role::Projected);
@@ -209,11 +278,12 @@ impl Look<'_> {
             Err(error) => return Err(error),
         };
         if is_top {
-            self.revision = Some(Revision::new(target));
+            self.found_revision(Revision::new(target));
+            self.flat = is_name(target).then(|| path.to_owned());
         }
         self.surroundings.watch(&revision, Role::Revision);
         let taken = self
-            .open(&revision)
+            .open(&revision, OFlags::empty())
             .and_then(|revision| self.entries(revision, prefix, Role::Revision));
         // Files that went away while they were read are no change of the content, but the end of this revision.
         if still_names(opened, target) {
@@ -223,14 +293,14 @@ impl Look<'_> {
         }
     }
 
-    fn open(&mut self, path: &Path) -> Result<Opened, LookError> {
+    fn open(&mut self, path: &Path, more: OFlags) -> Result<Opened, LookError> {
         self.directories_seen += 1;
         if self.directories_seen > self.limits.directories {
             let limit = format!("there are more than {} directories", self.limits.directories);
             return Err(LookError::TooMuch(limit));
         }
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        match rustix::fs::openat(CWD, path, flags, Mode::empty()) {
+        match rustix::fs::openat(CWD, path, flags | more, Mode::empty()) {
             Ok(directory) => Ok(Opened {
                 directory,
                 path: path.to_owned(),
@@ -255,7 +325,9 @@ impl Look<'_> {
             )));
         }
         self.directories.push(id);
-        for entry in Dir::read_from(&opened.directory).map_err(failed)? {
+        let mut room = [MaybeUninit::uninit(); ENTRIES_BYTES];
+        let mut entries = RawDir::new(&opened.directory, &mut room);
+        while let Some(entry) = entries.next() {
             let entry = entry.map_err(failed)?;
             let name = entry.file_name().to_bytes();
             let is_content = match role {
@@ -291,10 +363,12 @@ impl Look<'_> {
         match kind {
             FileType::RegularFile => self.file(opened, os_name, &key),
             FileType::Directory => {
+                self.flat = None;
                 key.push('/');
                 self.inner(&opened.path.join(os_name), &key, role)
             }
             FileType::Symlink => {
+                self.flat = None;
                 match way::walk(&opened.path, Path::new(os_name), self.surroundings) {
                     Ok(found) if found.is_directory() => {
                         key.push('/');
@@ -321,7 +395,7 @@ impl Look<'_> {
         let taken = match role {
             Role::Revision => {
                 self.surroundings.watch(path, Role::Revision);
-                self.open(path)
+                self.open(path, OFlags::empty())
                     .and_then(|opened| self.entries(opened, prefix, Role::Revision))
             }
             _ => self.directory(path, prefix, false).map(drop),
@@ -341,7 +415,7 @@ impl Look<'_> {
         let (Some(directory), Some(name)) = (found.path.parent(), found.path.file_name()) else {
             return Ok(());
         };
-        let opened = self.open(directory)?;
+        let opened = self.open(directory, OFlags::empty())?;
         // Directories of links are not content themselves.
         self.directories_seen -= 1;
         self.file(&opened, name, key)
@@ -355,20 +429,23 @@ impl Look<'_> {
             )));
         }
         let known = self.known.and_then(|known| known.get(key));
-        if let Some(known) = known
+        // The one string that all looks share.
+        let key = known.map_or_else(|| Arc::from(key), |(key, _)| key.clone());
+        if let Some((_, known)) = known
+            && self.may_be_known
             && known.identity != Identity::UNSURE
             && opened.is_trusted
             && let Ok(stat) = rustix::fs::statat(&opened.directory, name, AtFlags::SYMLINK_NOFOLLOW)
             && Identity::of(&stat) == known.identity
         {
             self.count(&stat)?;
-            self.files.push((key.into(), known));
+            self.files.push((key, known));
             return Ok(());
         }
         // NONBLOCK: it may have become a FIFO.
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let fingerprint = match rustix::fs::openat(&opened.directory, name, flags, Mode::empty()) {
-            Ok(file) => self.fingerprint(File::from(file), opened.is_trusted)?,
+            Ok(file) => self.fingerprint(&file, opened.is_trusted)?,
             // It went away, or became a link: both are events.
             Err(Errno::NOENT | Errno::LOOP | Errno::NXIO | Errno::STALE) => None,
             Err(errno) => {
@@ -378,35 +455,44 @@ impl Look<'_> {
             }
         };
         self.files
-            .extend(fingerprint.map(|fingerprint| (Arc::from(key), fingerprint)));
+            .extend(fingerprint.map(|fingerprint| (key, fingerprint)));
         Ok(())
     }
 
     /// `None`: not a file, or a file that cannot be read to its end any more.
-    fn fingerprint(&mut self, mut file: File, is_trusted: bool) -> Result<Option<Fingerprint>, LookError> {
-        let Ok(stat) = rustix::fs::fstat(&file) else {
+    fn fingerprint(&mut self, file: &OwnedFd, is_trusted: bool) -> Result<Option<Fingerprint>, LookError> {
+        let Ok(stat) = rustix::fs::fstat(file) else {
             return Ok(None);
         };
         if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
             return Ok(None);
         }
         self.count(&stat)?;
-        let size = u64::try_from(stat.st_size).unwrap_or(0);
-        let digest = if size <= ANNOTATIONS_BYTES_MAX {
+        let size = usize::try_from(stat.st_size).unwrap_or(usize::MAX);
+        let digest = if size as u64 <= ANNOTATIONS_BYTES_MAX {
             self.buffer.clear();
-            let bound = ANNOTATIONS_BYTES_MAX + 1;
-            if file.by_ref().take(bound).read_to_end(&mut self.buffer).is_err() {
-                return Ok(None);
+            // One byte more than there should be: a read that does not get it has come to the end.
+            self.buffer.reserve(size + 1);
+            loop {
+                let asked = self.buffer.capacity() - self.buffer.len();
+                match rustix::io::read(file, spare_capacity(&mut self.buffer)) {
+                    Ok(0) => break,
+                    Ok(got) if got < asked && self.buffer.len() >= size => break,
+                    Ok(_) if self.buffer.len() as u64 > ANNOTATIONS_BYTES_MAX => break,
+                    Ok(_) => self.buffer.reserve(CHUNK_BYTES),
+                    Err(Errno::INTR) => {}
+                    Err(_) => return Ok(None),
+                }
             }
             digest_of(&self.buffer, self.digester)
         } else {
             let mut digester = self.digester.clone();
             self.buffer.resize(CHUNK_BYTES, 0);
             loop {
-                match file.read(&mut self.buffer[..CHUNK_BYTES]) {
+                match rustix::io::read(file, &mut self.buffer[..CHUNK_BYTES]) {
                     Ok(0) => break,
                     Ok(length) => digester.update(&self.buffer[..length]),
-                    Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                    Err(Errno::INTR) => {}
                     Err(_) => return Ok(None),
                 }
             }

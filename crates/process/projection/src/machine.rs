@@ -84,7 +84,10 @@ pub(crate) struct Machine {
 struct Unrest {
     first: Instant,
     last: Instant,
+    /// The most urgent sign of all.
     sign: Sign,
+    /// The least urgent one.
+    least: Sign,
     /// Whether it began with a sign.
     is_announced: bool,
 }
@@ -117,12 +120,14 @@ impl Machine {
             Some(unrest) => {
                 unrest.last = now;
                 unrest.sign = unrest.sign.max(sign);
+                unrest.least = unrest.least.min(sign);
             }
             None => {
                 self.unrest = Some(Unrest {
                     first: now,
                     last: now,
                     sign,
+                    least: sign,
                     is_announced: true,
                 });
             }
@@ -146,6 +151,11 @@ impl Machine {
         } else {
             Step::WaitUntil(due)
         }
+    }
+
+    /// Whether nothing has happened since the last look but swaps of links.
+    pub(crate) fn has_only_swapped(&self) -> bool {
+        self.unrest.is_some_and(|unrest| unrest.least == Sign::Swap)
     }
 
     /// A look begins; signs from now on are later than it.
@@ -193,6 +203,7 @@ impl Machine {
             first,
             last: now,
             sign: Sign::Write,
+            least: Sign::Write,
             is_announced,
         });
         unrest.first = first;

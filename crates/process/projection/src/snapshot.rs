@@ -224,7 +224,7 @@ impl Snapshot {
         key: &str,
         bytes_max: u64,
     ) -> Result<Vec<u8>, SnapshotError> {
-        let Some(known) = content.get(key) else {
+        let Some((_, known)) = content.get(key) else {
             return Err(self.no_file(key));
         };
         let path = if is_directory {
@@ -417,8 +417,8 @@ fn list(
 fn plain(path: &Path, limits: &Limits, is_directory: bool) -> Result<Kind, LookError> {
     let digester = Digester::of_this_process().map_err(|error| LookError::unseen(path, error))?;
     let mut alone = Alone::default();
-    let first = look::look(path, limits, None, &digester, &mut alone)?;
-    let content = look::look(path, limits, Some(&first), &digester, &mut alone)?;
+    let first = look::look(path, limits, None, &digester, &mut alone)?.content;
+    let content = look::look(path, limits, Some(&first), &digester, &mut alone)?.content;
     if let Some((path, source)) = alone.unreadable {
         return Err(LookError::Unseen { path, source });
     }

@@ -3,12 +3,13 @@
 mod handle;
 
 use std::io;
-use std::os::fd::{BorrowedFd, OwnedFd};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd};
+use rustix::event::{EventfdFlags, Timespec, epoll, eventfd};
 use rustix::io::Errno;
 
 use crate::change::Change;
@@ -73,7 +74,7 @@ pub enum WatchError {
     #[error("cannot draw a key for digests")]
     Key(#[source] io::Error),
     /// There is no file descriptor left.
-    #[error("cannot make the descriptor that a watcher is stopped by; raise the limit of open files")]
+    #[error("cannot make the descriptors that a watcher waits on; raise the limit of open files")]
     Descriptor(#[source] io::Error),
 }
 
@@ -82,7 +83,19 @@ pub enum WatchError {
 #[error("the watcher was stopped")]
 pub struct Stopped;
 
-/// Watches one path, a directory or a file: blocking, without a thread or a runtime of its own.
+/// When a [`Watcher`] wants to look.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Due {
+    /// At once: [`Watcher::look`].
+    Now,
+    /// Then, or when its descriptor is readable.
+    At(Instant),
+}
+
+/// Watches one path, a directory or a file, without a thread or a runtime of its own.
+///
+/// [`next`](Self::next) blocks until there is a change. Who waits for other things as well waits until the watcher's
+/// descriptor is readable or the time of [`due`](Self::due) has come, and calls [`look`](Self::look) when it is due.
 pub struct Watcher {
     path: Arc<PathBuf>,
     absolute: PathBuf,
@@ -92,6 +105,10 @@ pub struct Watcher {
     ground: Ground,
     notifier: Option<Box<dyn Notifier>>,
     make_notifier: MakeNotifier,
+    /// Where all content of the last look is, if it was [flat](look::Seen::flat) and everything is heard.
+    flat: Option<PathBuf>,
+    /// An epoll instance that holds the notifier and the stopper.
+    readiness: OwnedFd,
     stopper: Stopper,
     handle: Handle,
     on_health: Option<OnHealth>,
@@ -131,8 +148,7 @@ impl Watcher {
             Err(source) => return Err(WatchError::Relative { path, source }),
         };
         let digester = Digester::of_this_process().map_err(WatchError::Key)?;
-        let descriptor = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
-            .map_err(|errno| WatchError::Descriptor(errno.into()))?;
+        let (readiness, stop) = descriptors().map_err(|errno| WatchError::Descriptor(errno.into()))?;
         let times = Times {
             settle: config.settle,
             settle_max: config.settle_max.max(config.settle),
@@ -148,7 +164,9 @@ impl Watcher {
             ground: Ground::new(),
             notifier: None,
             make_notifier: Box::new(|| Ok(Box::new(Inotify::new()?))),
-            stopper: Stopper(Arc::new(descriptor)),
+            flat: None,
+            readiness,
+            stopper: Stopper(Arc::new(stop)),
             handle: Handle::default(),
             on_health: None,
             on_renamed: None,
@@ -176,19 +194,27 @@ impl Watcher {
     )]
     pub fn next(&mut self) -> Result<Change, Stopped> {
         loop {
-            self.hear();
-            let now = Instant::now();
-            match self.machine.step(now) {
-                Step::Look => {
-                    if self.is_stopped() {
-                        return Err(Stopped);
-                    }
+            match self.due() {
+                Due::Now => {
+                    self.wait(Duration::ZERO)?;
                     if let Some(change) = self.look() {
                         return Ok(change);
                     }
                 }
-                Step::WaitUntil(deadline) => self.wait(deadline.saturating_duration_since(now))?,
+                Due::At(time) => {
+                    self.wait(time.saturating_duration_since(Instant::now()))?;
+                    self.handle.count(|counts| counts.wake_ups += 1);
+                }
             }
+        }
+    }
+
+    /// Takes in the events that have happened, without waiting, and says when to look.
+    pub fn due(&mut self) -> Due {
+        self.hear();
+        match self.machine.step(Instant::now()) {
+            Step::Look => Due::Now,
+            Step::WaitUntil(time) => Due::At(time),
         }
     }
 
@@ -240,66 +266,71 @@ impl Watcher {
         }
     }
 
+    /// Waits until there is something to hear, for so long at most.
     fn wait(&self, time: Duration) -> Result<(), Stopped> {
         let timeout = Timespec::try_from(time).ok();
-        let stop = PollFd::new(&*self.stopper.0, PollFlags::IN);
-        let polled = match &self.notifier {
-            Some(notifier) => {
-                let events: BorrowedFd<'_> = notifier.as_fd();
-                let mut descriptors = [stop, PollFd::new(&events, PollFlags::IN)];
-                rustix::event::poll(&mut descriptors, timeout.as_ref())
-                    .map(|_| !descriptors[0].revents().is_empty())
-            }
-            None => {
-                let mut descriptors = [stop];
-                rustix::event::poll(&mut descriptors, timeout.as_ref())
-                    .map(|_| !descriptors[0].revents().is_empty())
-            }
-        };
-        self.handle.count(|counts| counts.wake_ups += 1);
-        match polled {
-            Ok(true) => Err(Stopped),
-            Ok(false) | Err(Errno::INTR) => Ok(()),
-            Err(errno) => panic!("poll of two descriptors of ours: {errno}"),
+        let mut events = [MaybeUninit::uninit(); 2];
+        match epoll::wait(&self.readiness, &mut events, timeout.as_ref()) {
+            Ok((ready, _)) if ready.iter().any(|event| event.data.u64() == STOP) => Err(Stopped),
+            Ok(_) | Err(Errno::INTR) => Ok(()),
+            Err(errno) => unreachable!("epoll_wait of an epoll instance: {errno}"),
         }
     }
 
-    fn is_stopped(&self) -> bool {
-        let mut descriptors = [PollFd::new(&*self.stopper.0, PollFlags::IN)];
-        let now = Timespec::default();
-        rustix::event::poll(&mut descriptors, Some(&now)).is_ok_and(|ready| ready > 0)
+    /// Makes a notifier that the descriptor of this watcher waits for as well.
+    fn renew_notifier(&mut self) -> io::Result<()> {
+        let notifier = (self.make_notifier)()?;
+        epoll::add(
+            &self.readiness,
+            notifier.as_fd(),
+            epoll::EventData::new_u64(NOTIFIER),
+            epoll::EventFlags::IN,
+        )?;
+        self.notifier = Some(notifier);
+        Ok(())
     }
 
-    fn look(&mut self) -> Option<Change> {
+    /// Looks at the path once, without waiting for anything but the file system, and tells if its content is another.
+    /// To call it when nothing is [`due`](Self::due) is allowed and useless.
+    pub fn look(&mut self) -> Option<Change> {
         let began = Instant::now();
+        let behind_swap = self.flat.take().filter(|_| self.machine.has_only_swapped());
         let mut deafness = Vec::new();
-        if self.notifier.is_none() {
-            match (self.make_notifier)() {
-                Ok(notifier) => self.notifier = Some(notifier),
-                Err(error) => deafness.push(Deafness::NoInstance {
-                    message: error.to_string(),
-                    period: self.config.poll,
-                }),
-            }
+        if self.notifier.is_none()
+            && let Err(error) = self.renew_notifier()
+        {
+            deafness.push(Deafness::NoInstance {
+                message: error.to_string(),
+                period: self.config.poll,
+            });
         }
         self.machine.begin_look();
-        self.ground.begin_look();
+        let unheard = deafness.clone();
         let mut surroundings = Watched {
             ground: &mut self.ground,
             notifier: self.notifier.as_mut(),
             period: self.config.poll,
             deafness,
         };
-        let looked = look::look(
-            &self.absolute,
-            &self.config.limits,
-            self.machine.known(),
-            &self.digester,
-            &mut surroundings,
-        );
+        let (limits, known, digester) = (&self.config.limits, self.machine.known(), &self.digester);
+        let seen = behind_swap.and_then(|directory| {
+            surroundings.ground.begin_look_behind_swap();
+            look::look_behind_swap(&directory, limits, known, digester, &mut surroundings)
+        });
+        let looked = match seen {
+            Some(seen) if surroundings.deafness.is_empty() => Ok(seen),
+            _ => {
+                surroundings.ground.begin_look();
+                surroundings.deafness = unheard;
+                look::look(&self.absolute, limits, known, digester, &mut surroundings)
+            }
+        };
         let mut deafness = surroundings.deafness;
         let content = match looked {
-            Ok(content) => Some(content),
+            Ok(seen) => {
+                self.flat = seen.flat.filter(|_| deafness.is_empty());
+                Some(seen.content)
+            }
             Err(error) => {
                 deafness.push(self.deafness_of(error));
                 None
@@ -369,6 +400,30 @@ impl Watcher {
             },
         }
     }
+}
+
+/// Readable when there is something to hear, or the watcher was stopped.
+impl AsFd for Watcher {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.readiness.as_fd()
+    }
+}
+
+/// What an epoll instance says of who is ready.
+const STOP: u64 = 0;
+const NOTIFIER: u64 = 1;
+
+/// An epoll instance, and what a watcher is stopped by in it.
+fn descriptors() -> rustix::io::Result<(OwnedFd, OwnedFd)> {
+    let readiness = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+    let stop = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+    epoll::add(
+        &readiness,
+        &stop,
+        epoll::EventData::new_u64(STOP),
+        epoll::EventFlags::IN,
+    )?;
+    Ok((readiness, stop))
 }
 
 /// What goes along with a look: watches, and a list of what is not heard.

@@ -1,10 +1,16 @@
-//! Watchers on threads of their own, and the loop that brings what they tell to a [`Reloader`].
+//! Watchers, and the loop that brings what they tell to a [`Reloader`].
 
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
-use std::thread::JoinHandle;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
-use hotmap_projection::{Change, Health, Revision, Stopper, WatchConfig, WatchError, Watcher};
+use hotmap_projection::{Change, Due, Health, Revision, WatchConfig, WatchError, Watcher};
+use parking_lot::Mutex;
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
 use tokio::sync::mpsc;
+use tokio::task::JoinSet;
 use tracing::{info, warn};
 
 use crate::pending::Pending;
@@ -12,13 +18,15 @@ use crate::reloader::{Outcome, Reloader};
 
 /// A watcher that is this far ahead waits: what it tells later is newer anyway.
 const EVENTS_MAX: usize = 16;
-/// A watcher's thread reads directories and digests files; it calls nothing deep.
-const STACK_BYTES: usize = 256 * 1_024;
+/// A look that took no longer than this is done where its event is heard the next time: to hand it to a thread and to
+/// hear of its end costs two wake-ups, each of which takes longer than the look at a usual volume. Everything else in
+/// this process waits so long at most.
+const QUICK_LOOK: Duration = Duration::from_millis(1);
 
-/// Watches paths, each on a thread of its own that sleeps in the kernel while nothing happens.
+/// Watches paths. Each has a task that waits for the events of its watcher.
 pub(crate) struct Feed {
     events: mpsc::Receiver<Event>,
-    threads: Vec<(Stopper, JoinHandle<()>)>,
+    watching: JoinSet<()>,
     health: Vec<(PathBuf, Option<Health>)>,
 }
 
@@ -33,53 +41,23 @@ enum Event {
 pub(crate) enum FeedError {
     #[error("cannot watch {}: {source}", .path.display())]
     Watch { path: PathBuf, source: WatchError },
-    #[error("cannot start a thread to watch {}: {source}", .path.display())]
-    Thread { path: PathBuf, source: std::io::Error },
+    #[error("cannot wait for events of {}: {source}", .path.display())]
+    Wait { path: PathBuf, source: std::io::Error },
 }
 
 impl Feed {
+    /// Within a runtime.
     pub(crate) fn start(paths: &[PathBuf], config: WatchConfig) -> Result<Self, FeedError> {
         let (tell, events) = mpsc::channel(EVENTS_MAX);
-        // Threads that have been started are stopped when one of the next cannot be.
+        // Those that have begun end when one of the next cannot.
         let mut feed = Self {
             events,
-            threads: Vec::new(),
+            watching: JoinSet::new(),
             health: Vec::new(),
         };
         for (index, path) in paths.iter().enumerate() {
-            let failed = |source| FeedError::Watch {
-                path: path.clone(),
-                source,
-            };
-            let mut watcher = Watcher::new(path.clone(), config).map_err(failed)?;
-            let tell_health = tell.clone();
-            watcher.on_health(move |health| {
-                let health = health.clone();
-                // Nobody listens any more when the process ends.
-                let _ = tell_health.blocking_send(Event::Health { index, health });
-            });
-            let tell_renamed = tell.clone();
-            watcher.on_renamed(move |revision| {
-                let revision = revision.clone();
-                let _ = tell_renamed.blocking_send(Event::Renamed { index, revision });
-            });
-            let stopper = watcher.stopper();
-            let tell = tell.clone();
-            let thread = std::thread::Builder::new()
-                .name("watch".to_owned())
-                .stack_size(STACK_BYTES)
-                .spawn(move || {
-                    while let Ok(change) = watcher.next() {
-                        if tell.blocking_send(Event::Changed { index, change }).is_err() {
-                            return;
-                        }
-                    }
-                });
-            let thread = thread.map_err(|source| FeedError::Thread {
-                path: path.clone(),
-                source,
-            })?;
-            feed.threads.push((stopper, thread));
+            let watched = Watched::new(index, path, config)?;
+            feed.watching.spawn(watched.follow(tell.clone()));
             feed.health.push((path.clone(), None));
         }
         Ok(feed)
@@ -100,7 +78,7 @@ impl Feed {
             .events
             .recv()
             .await
-            .expect("a watcher's thread ends only when the feed does")
+            .expect("watching ends only when the feed does")
         {
             Event::Changed { index, change } => (index, Some(change)),
             Event::Renamed { index, revision } => {
@@ -117,8 +95,8 @@ impl Feed {
 
     /// What every path holds at the start, without those that are not there. It waits until each path was looked at.
     async fn first_look(&mut self, hearing: &Hearing) -> Vec<Change> {
-        let mut found: Vec<Option<Change>> = vec![None; self.threads.len()];
-        let mut is_looked_at = vec![false; self.threads.len()];
+        let mut found: Vec<Option<Change>> = vec![None; self.health.len()];
+        let mut is_looked_at = vec![false; self.health.len()];
         while is_looked_at.contains(&false) {
             let (index, change) = self.event(hearing).await;
             let is_missing = self.health[index].1.as_ref().is_some_and(Health::is_deaf);
@@ -131,17 +109,105 @@ impl Feed {
     }
 }
 
-impl Drop for Feed {
-    fn drop(&mut self) {
-        // A thread that waits for room in the channel has to be let go as well.
-        self.events.close();
-        for (stopper, _) in &self.threads {
-            stopper.stop();
-        }
-        for (_, thread) in self.threads.drain(..) {
-            let _ = thread.join();
+/// What a look has to say beside the change, in order.
+type Said = Arc<Mutex<Vec<Event>>>;
+
+/// One path that is watched.
+struct Watched {
+    index: usize,
+    watcher: Watcher,
+    readiness: AsyncFd<OwnedFd>,
+    said: Said,
+    /// Whether the next look is expected to be over at once.
+    is_quick: bool,
+}
+
+impl Watched {
+    fn new(index: usize, path: &Path, config: WatchConfig) -> Result<Self, FeedError> {
+        let mut watcher = Watcher::new(path, config).map_err(|source| FeedError::Watch {
+            path: path.to_owned(),
+            source,
+        })?;
+        let readiness = readiness(&watcher).map_err(|source| FeedError::Wait {
+            path: path.to_owned(),
+            source,
+        })?;
+        let said = Said::default();
+        let say = said.clone();
+        watcher.on_health(move |health| {
+            let health = health.clone();
+            say.lock().push(Event::Health { index, health });
+        });
+        let say = said.clone();
+        watcher.on_renamed(move |revision| {
+            let revision = revision.clone();
+            say.lock().push(Event::Renamed { index, revision });
+        });
+        Ok(Self {
+            index,
+            watcher,
+            readiness,
+            said,
+            is_quick: false,
+        })
+    }
+
+    /// Until nobody listens any more.
+    async fn follow(mut self, tell: mpsc::Sender<Event>) {
+        loop {
+            match self.watcher.due() {
+                Due::Now => {
+                    let (looked, change) = self.look().await;
+                    self = looked;
+                    let index = self.index;
+                    let mut events = std::mem::take(&mut *self.said.lock());
+                    events.extend(change.map(|change| Event::Changed { index, change }));
+                    for event in events {
+                        if tell.send(event).await.is_err() {
+                            return;
+                        }
+                    }
+                }
+                Due::At(time) => {
+                    tokio::select! {
+                        ready = self.readiness.readable() => match ready {
+                            // What comes from now on makes it ready again, and all else is heard by the next `due`.
+                            Ok(mut ready) => ready.clear_ready(),
+                            Err(_) => return, // the runtime ends
+                        },
+                        () = tokio::time::sleep_until(time.into()) => {}
+                    }
+                }
+            }
         }
     }
+
+    /// Looks here, or on a thread where it may take longer: at the first time, at large volumes, on file systems that
+    /// others answer for.
+    async fn look(mut self) -> (Self, Option<Change>) {
+        let is_quick = self.is_quick;
+        let look = move || {
+            let began = Instant::now();
+            let change = self.watcher.look();
+            self.is_quick = began.elapsed() <= QUICK_LOOK && !self.watcher.health().is_deaf();
+            (self, change)
+        };
+        if is_quick {
+            return look();
+        }
+        match tokio::task::spawn_blocking(look).await {
+            Ok(looked) => looked,
+            Err(error) => std::panic::resume_unwind(error.into_panic()),
+        }
+    }
+}
+
+/// The descriptor that a watcher waits on, known to the runtime.
+fn readiness(watcher: &Watcher) -> std::io::Result<AsyncFd<OwnedFd>> {
+    let descriptor = watcher.as_fd().try_clone_to_owned()?;
+    // SAFETY: an OwnedFd is the same open descriptor for as long as it lives, and AsyncFd lends it out only by reference.
+    let registered = unsafe { AsyncFd::register_with_interest(descriptor, Interest::READABLE) };
+    Ok(registered?)
 }
 
 /// Where it is told whether changes are heard.
@@ -257,7 +323,7 @@ pub(crate) async fn follow_from(
 pub(crate) async fn once(reloader: &mut Reloader, feed: &mut Feed) -> Outcome {
     let hearing = Hearing::of(reloader);
     let mut pending = Pending::default();
-    while pending.changes().len() < feed.threads.len() {
+    while pending.changes().len() < feed.health.len() {
         pending.absorb(feed.next(&hearing).await);
     }
     let changes = pending.changes().to_vec();

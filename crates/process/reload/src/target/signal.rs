@@ -3,12 +3,15 @@
 mod process;
 mod resolve;
 
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use clap::{ArgGroup, Args};
 use futures_util::future::BoxFuture;
 use hotmap_projection::Change;
 use parking_lot::Mutex;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
@@ -147,7 +150,21 @@ pub struct Signaller {
     name: String,
     proc: ProcFs,
     /// Who it was last. It saves the look at all processes as long as it is still the one.
-    last: Mutex<Option<Found>>,
+    last: Mutex<Option<Known>>,
+}
+
+/// A process, and what names it for good.
+#[derive(Debug, Clone)]
+struct Known {
+    found: Found,
+    pidfd: Arc<OwnedFd>,
+}
+
+impl Known {
+    fn has_ended(&self) -> bool {
+        let mut pidfd = [PollFd::new(&*self.pidfd, PollFlags::IN)];
+        poll(&mut pidfd, Some(&Timespec::default())).is_ok_and(|ready| ready > 0)
+    }
 }
 
 impl Signaller {
@@ -176,23 +193,9 @@ impl Signaller {
     fn send(&self) -> Result<(), SignalError> {
         // A process may end between the look and the signal: then another look finds who has its place.
         for _ in 0..LOOKS_MAX {
-            let last = self.last.lock().clone();
-            let found = resolve::resolve(&self.proc, &self.address, last.as_ref())?;
-            *self.last.lock() = Some(found.clone());
-            // The descriptor names one process for good; the start time says that it is the one that was found.
-            let pidfd = match pidfd_open(found.pid, PidfdFlags::empty()) {
-                Ok(pidfd) => pidfd,
-                Err(Errno::SRCH) => continue,
-                Err(errno) => {
-                    return Err(SignalError::Open {
-                        pid: found.pid,
-                        errno,
-                    });
-                }
-            };
-            if self.proc.start_time(found.pid) != Some(found.start_time) {
+            let Some(Known { found, pidfd }) = self.find()? else {
                 continue;
-            }
+            };
             return match pidfd_send_signal(&pidfd, self.signal.signal) {
                 Ok(()) => Ok(()),
                 Err(Errno::SRCH) => continue,
@@ -204,6 +207,40 @@ impl Signaller {
             };
         }
         Err(SignalError::Gone)
+    }
+
+    /// `None`: it ended while it was looked for.
+    fn find(&self) -> Result<Option<Known>, SignalError> {
+        let last = self.last.lock().clone();
+        let alive = last.as_ref().filter(|known| !known.has_ended());
+        if let Some(known) = alive
+            && matches!(self.address, Address::Pid(_))
+        {
+            return Ok(Some(known.clone()));
+        }
+        let found = resolve::resolve(&self.proc, &self.address, last.as_ref().map(|known| &known.found))?;
+        if let Some(known) = alive
+            && known.found == found
+        {
+            return Ok(Some(known.clone()));
+        }
+        // The descriptor names one process for good; the start time says that it is the one that was found.
+        let pidfd = match pidfd_open(found.pid, PidfdFlags::empty()) {
+            Ok(pidfd) => Arc::new(pidfd),
+            Err(Errno::SRCH) => return Ok(None),
+            Err(errno) => {
+                return Err(SignalError::Open {
+                    pid: found.pid,
+                    errno,
+                });
+            }
+        };
+        if self.proc.start_time(found.pid) != Some(found.start_time) {
+            return Ok(None);
+        }
+        let known = Known { found, pidfd };
+        *self.last.lock() = Some(known.clone());
+        Ok(Some(known))
     }
 
     fn not_permitted(&self, found: &Found) -> SignalError {

@@ -2,7 +2,7 @@
 
 use std::ffi::OsStr;
 use std::fs;
-use std::io;
+use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -10,6 +10,10 @@ use rustix::process::Pid;
 
 /// The kernel keeps this much of a process's name.
 const COMM_BYTES_MAX: usize = 15;
+
+/// What a stat line is shorter than, but for odd names: 52 numbers.
+const STAT_BYTES: usize = 1_024;
+const STAT_BYTES_MAX: u64 = 16 * 1_024;
 
 /// A directory like /proc.
 #[derive(Debug, Clone)]
@@ -72,7 +76,11 @@ impl ProcFs {
     }
 
     pub(super) fn process(&self, pid: Pid) -> Option<Process> {
-        parse_stat(pid, &fs::read(self.file(pid, "stat")).ok()?)
+        // Read at once: each read makes the kernel write the whole line anew.
+        let mut stat = Vec::with_capacity(STAT_BYTES);
+        let file = fs::File::open(self.file(pid, "stat")).ok()?;
+        file.take(STAT_BYTES_MAX).read_to_end(&mut stat).ok()?;
+        parse_stat(pid, &stat)
     }
 
     /// The start time of a process that is alive.
