@@ -560,3 +560,106 @@ fn key_of(name: &[u8]) -> String {
     }
     key
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    /// Notes where it was sent.
+    #[derive(Default)]
+    struct Noting(Vec<(PathBuf, Role)>);
+
+    impl Surroundings for Noting {
+        fn watch(&mut self, path: &Path, role: Role) {
+            self.0.push((path.to_owned(), role));
+        }
+
+        fn trusts(&mut self, _: &Path) -> bool {
+            true
+        }
+
+        fn cannot_read(&mut self, path: &Path, error: &io::Error) {
+            panic!("{}: {error}", path.display());
+        }
+    }
+
+    fn whole(volume: &Path) -> Seen {
+        let digester = Digester::of_this_process().unwrap();
+        look(
+            volume,
+            &Limits::default(),
+            None,
+            &digester,
+            &mut Noting::default(),
+        )
+        .unwrap()
+    }
+
+    /// What is seen behind a swap, and where the look went.
+    fn behind_swap(volume: &Path, known: &Seen) -> (Option<Seen>, Vec<(PathBuf, Role)>) {
+        let digester = Digester::of_this_process().unwrap();
+        let mut noting = Noting::default();
+        let flat = known.flat.as_ref().expect("it was flat");
+        assert_eq!(flat, volume);
+        let known = Some(&known.content);
+        let seen = look_behind_swap(flat, &Limits::default(), known, &digester, &mut noting);
+        (seen, noting.0)
+    }
+
+    fn revision(volume: &Path, name: &str, files: &[(&str, &str)]) {
+        fs::create_dir(volume.join(name)).unwrap();
+        for (key, content) in files {
+            fs::write(volume.join(name).join(key), content).unwrap();
+        }
+        point(volume, name);
+    }
+
+    fn point(volume: &Path, target: &str) {
+        symlink(target, volume.join("..new")).unwrap();
+        fs::rename(volume.join("..new"), volume.join("..data")).unwrap();
+    }
+
+    #[test]
+    fn behind_a_swap_only_the_revision_is_visited_and_all_of_it_is_seen() {
+        let temporary = tempfile::tempdir().unwrap();
+        let volume = temporary.path().canonicalize().unwrap();
+        revision(&volume, "..1", &[("a", "1"), ("b", "1")]);
+        let first = whole(&volume);
+        revision(&volume, "..2", &[("a", "2"), ("c", "1")]);
+        let (seen, visited) = behind_swap(&volume, &first);
+        let (seen, again) = (seen.unwrap(), whole(&volume));
+        assert_eq!(visited, [(volume.join("..2"), Role::Revision)]);
+        assert!(seen.content.is_same(&again.content) && seen.content.is_projected);
+        assert_eq!(seen.content.revision, again.content.revision);
+        assert_eq!((&seen.flat, &again.flat), (&Some(volume.clone()), &Some(volume)));
+    }
+
+    #[test]
+    fn what_is_not_flat_any_more_wants_the_whole_way() {
+        let temporary = tempfile::tempdir().unwrap();
+        let volume = temporary.path().canonicalize().unwrap();
+        revision(&volume, "..1", &[("a", "1")]);
+        let first = whole(&volume);
+        let deep = volume.join("..deep/inner");
+        fs::create_dir_all(&deep).unwrap();
+        let linked = volume.join("..linked");
+        fs::create_dir(&linked).unwrap();
+        symlink("../..1/a", linked.join("a")).unwrap();
+        symlink("..1", volume.join("..alias")).unwrap();
+        for target in ["..deep", "..linked", "..alias", "..deep/inner", "..nowhere", ".."] {
+            point(&volume, target);
+            assert!(behind_swap(&volume, &first).0.is_none(), "{target}");
+        }
+        for target in ["..deep", "..linked", "..deep/inner"] {
+            point(&volume, target);
+            assert_eq!(whole(&volume).flat, None, "{target}");
+        }
+        fs::remove_file(volume.join("..data")).unwrap();
+        assert!(behind_swap(&volume, &first).0.is_none());
+        point(&volume, "..1");
+        assert!(behind_swap(&volume, &first).0.is_some());
+    }
+}

@@ -232,3 +232,32 @@ fn a_stopped_watcher_stays_stopped() {
     assert_eq!(watcher.next().unwrap_err(), Stopped);
     assert!(matches!(Watcher::new("", config(NEVER)), Err(WatchError::NoPath)));
 }
+
+#[test]
+fn who_waits_for_other_things_as_well_hears_the_same() {
+    let temporary = tempfile::tempdir().unwrap();
+    let mut kubelet = Kubelet::new(temporary.path());
+    kubelet.write(&[("a", "0")]);
+    let mut watcher = Watcher::new(temporary.path(), config(NEVER)).unwrap();
+    assert_eq!(watcher.due(), Due::Now);
+    assert!(watcher.look().unwrap().is_initial);
+    for round in 1..=20 {
+        assert!(matches!(watcher.due(), Due::At(_)), "{round}");
+        kubelet.write(&[("a", &round.to_string())]);
+        let patience = Timespec::try_from(PATIENCE).unwrap();
+        let change = loop {
+            let mut ready = [rustix::event::PollFd::new(&watcher, rustix::event::PollFlags::IN)];
+            assert_eq!(rustix::event::poll(&mut ready, Some(&patience)), Ok(1), "{round}");
+            if watcher.due() == Due::Now
+                && let Some(change) = watcher.look()
+            {
+                break change;
+            }
+        };
+        assert_eq!(&*change.keys, [KeyChange::Modified("a".into())], "{round}");
+    }
+    watcher.stopper().stop();
+    let mut ready = [rustix::event::PollFd::new(&watcher, rustix::event::PollFlags::IN)];
+    assert_eq!(rustix::event::poll(&mut ready, Some(&Timespec::default())), Ok(1));
+    assert_eq!(watcher.next().unwrap_err(), Stopped);
+}
