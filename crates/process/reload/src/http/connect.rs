@@ -1,7 +1,7 @@
 //! From a place to a stream of bytes.
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::Path;
 use std::time::Duration;
 
@@ -48,13 +48,23 @@ async fn unix(path: &Path) -> Result<UnixStream, HttpError> {
     })
 }
 
-/// The addresses of a name in the order of the resolver; the error is that of the last one.
+/// Where a name leads, in the order in which it is tried. `localhost` is this machine whatever resolvers say (RFC 6761, 6.3):
+/// to ask them takes a thread, and two wake-ups.
+async fn addresses(host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
+    if host.eq_ignore_ascii_case("localhost") {
+        let both: [IpAddr; 2] = [Ipv6Addr::LOCALHOST.into(), Ipv4Addr::LOCALHOST.into()];
+        return Ok(both.map(|address| SocketAddr::new(address, port)).to_vec());
+    }
+    Ok(lookup_host((host, port)).await?.collect())
+}
+
+/// A connection to the first address that takes it; the error is that of the last one.
 async fn tcp(place: &Place, host: &str, port: u16) -> Result<TcpStream, HttpError> {
     let resolve = |source| HttpError::Resolve {
         host: host.to_owned(),
         source,
     };
-    let addresses: Vec<SocketAddr> = lookup_host((host, port)).await.map_err(resolve)?.collect();
+    let addresses = addresses(host, port).await.map_err(resolve)?;
     let mut failed = resolve(io::Error::new(io::ErrorKind::NotFound, "it has no address"));
     for address in addresses {
         match timeout(CONNECT_PATIENCE, TcpStream::connect(address)).await {
@@ -71,4 +81,23 @@ async fn tcp(place: &Place, host: &str, port: u16) -> Result<TcpStream, HttpErro
         }
     }
     Err(failed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn localhost_is_this_machine_and_addresses_are_themselves() {
+        for (host, expected) in [
+            ("localhost", vec!["[::1]:80", "127.0.0.1:80"]),
+            ("LocalHost", vec!["[::1]:80", "127.0.0.1:80"]),
+            ("192.0.2.1", vec!["192.0.2.1:80"]),
+            ("2001:db8::1", vec!["[2001:db8::1]:80"]),
+        ] {
+            let found = addresses(host, 80).await.unwrap();
+            let found: Vec<String> = found.iter().map(SocketAddr::to_string).collect();
+            assert_eq!(found, expected, "{host}");
+        }
+    }
 }
