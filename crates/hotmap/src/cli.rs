@@ -74,15 +74,19 @@ pub(crate) enum AuditLevel {
 /// Flags of `up`, as typed.
 #[derive(Debug, Args)]
 pub(crate) struct UpArgs {
-    /// Apply these manifests once at start: a file, or a directory of .yaml, .yml and .json files. Repeatable.
+    /// Apply these manifests: a file or - (standard input) once at start, a directory of .yaml, .yml and .json files at start and
+    /// whenever one of them changes. Repeatable.
     #[arg(
         short = 'f',
         long = "filename",
         env = "HOTMAP_FILENAME",
-        value_name = "FILE|DIR",
+        value_name = "FILE|-|DIR",
         value_delimiter = ','
     )]
     pub(crate) manifests: Vec<PathBuf>,
+    /// Delete what was applied from a directory and is in no file any more; without it, that stays.
+    #[arg(long, env = "HOTMAP_PRUNE", requires = "manifests", conflicts_with = "temp")]
+    pub(crate) prune: bool,
     /// Serve the API and the store only; pods stay Pending. Needs no root.
     #[arg(long, env = "HOTMAP_NO_NODE")]
     pub(crate) no_node: bool,

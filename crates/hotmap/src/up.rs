@@ -20,6 +20,7 @@ use hotmap_server::credentials::Identity;
 
 use config::Home;
 pub(crate) use config::UpConfig;
+use manifests::Followed;
 use plane::Plane;
 
 use crate::{data_dir::DataDir, output::say, stop_signals::StopSignals};
@@ -75,11 +76,16 @@ async fn stay_up(config: &UpConfig, data_dir: &DataDir, kubeconfig: &Path) -> an
         absolute(kubeconfig).display()
     ));
     say("  kubectl get configmaps --all-namespaces");
+    let manifests = async {
+        let sources = &config.manifests;
+        let followed = Followed::start(admin, sources, config.prune, data_dir.path()).await?;
+        match followed.follow().await {}
+    };
     let work = async {
-        for line in manifests::apply(&admin, &config.manifests).await? {
-            say(line);
+        tokio::select! {
+            ended = manifests => ended,
+            failed = plane.failed() => Err(failed),
         }
-        Err(plane.failed().await)
     };
     let ended = tokio::select! {
         ended = work => ended,
@@ -109,7 +115,7 @@ async fn run_beside(config: &UpConfig, data_dir: &DataDir, command: &[String]) -
     let (mut plane, admin) = start(config, data_dir, &kubeconfig).await?;
     let work = async {
         tokio::select! {
-            applied = manifests::apply(&admin, &config.manifests) => applied.map(drop)?,
+            applied = manifests::apply_once(&admin, &config.manifests) => applied.map(drop)?,
             code = signals.next() => return Ok(code),
         }
         // Signals are the command's from now on.

@@ -61,6 +61,8 @@ mod history;
 mod join;
 #[path = "api/limits.rs"]
 mod limits;
+#[path = "api/manifests.rs"]
+mod manifests;
 #[path = "api/node_life.rs"]
 mod node_life;
 #[path = "api/python.rs"]

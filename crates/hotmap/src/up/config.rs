@@ -7,6 +7,7 @@ use std::{
 
 use hotmap_server::{AuditConfig, AuditTarget};
 
+use super::manifests::Source;
 use crate::{
     cli::{ApiArgs, AuditLevel, ServeArgs, StoreKind, UpArgs},
     data_dir::{self, DataDirError},
@@ -23,7 +24,9 @@ pub(crate) struct UpConfig {
     pub(crate) home: Home,
     pub(crate) listen: SocketAddr,
     pub(crate) tls_sans: Vec<String>,
-    pub(crate) manifests: Vec<PathBuf>,
+    pub(crate) manifests: Vec<Source>,
+    /// Whether what a followed directory does not hold any more is deleted.
+    pub(crate) prune: bool,
     pub(crate) node: Option<NodeConfig>,
     /// Where the node finds the API instead of where it is: somebody stands in between. A fault, for tests.
     pub(crate) node_api: Option<SocketAddr>,
@@ -59,6 +62,8 @@ pub(crate) enum UpCallError {
     EtcdStore,
     #[error("--filename {}: no such file or directory", .0.display())]
     NoManifest(PathBuf),
+    #[error("--prune is for directories that are followed: name one with -f DIR")]
+    NothingToPrune,
     #[error(transparent)]
     DataDir(#[from] DataDirError),
 }
@@ -66,10 +71,14 @@ pub(crate) enum UpCallError {
 impl UpConfig {
     /// `hotmap up`.
     pub(crate) fn try_from(args: UpArgs) -> Result<Self, UpCallError> {
-        for path in &args.manifests {
-            if !path.exists() {
-                return Err(UpCallError::NoManifest(path.clone()));
-            }
+        let manifests = args.manifests.into_iter().map(|path| {
+            let missing = UpCallError::NoManifest(path.clone());
+            Source::of(path).ok_or(missing)
+        });
+        let manifests = manifests.collect::<Result<Vec<_>, _>>()?;
+        let is_directory = |source: &Source| matches!(source, Source::Directory(_));
+        if args.prune && !manifests.iter().any(is_directory) {
+            return Err(UpCallError::NothingToPrune);
         }
         let node = if args.no_node || args.temp {
             None
@@ -88,7 +97,8 @@ impl UpConfig {
             home,
             listen,
             tls_sans: args.api.tls_san,
-            manifests: args.manifests,
+            manifests,
+            prune: args.prune,
             node,
             node_api: args.fault_node_api,
             with_controllers: true,
@@ -108,6 +118,7 @@ impl UpConfig {
             audit: audit_config(&args.api),
             tls_sans: args.api.tls_san,
             manifests: Vec::new(),
+            prune: false,
             node: None,
             node_api: None,
             with_controllers: !args.no_controllers,
