@@ -37,6 +37,8 @@ mod deployments;
 mod down;
 #[path = "node/draining.rs"]
 mod draining;
+#[path = "node/endings.rs"]
+mod endings;
 #[path = "node/exec.rs"]
 mod exec;
 #[path = "node/faults.rs"]

@@ -45,6 +45,7 @@ pub const TABLES: &[Table] = &[
     probe::HTTP_GET_ACTION,
     probe::HTTP_HEADER,
     probe::TCP_SOCKET_ACTION,
+    probe::GRPC_ACTION,
     lifecycle::LIFECYCLE,
     lifecycle::LIFECYCLE_HANDLER,
     lifecycle::SLEEP_ACTION,

@@ -1,7 +1,7 @@
 //! Runs lifecycle hooks.
 //!
 //! Rules and texts follow `pkg/kubelet/lifecycle/handlers.go`, Kubernetes 1.36: a command fails by its exit code, a request only
-//! when nobody answers it, a sleep never. A `preStop` hook has the container's grace period and no more; a `postStart` hook has
+//! when nobody answers it, a sleep never. A server without TLS is asked again in plain text, and told no password. A `preStop` hook has the container's grace period and no more; a `postStart` hook has
 //! as long as its container lives.
 
 use std::{fmt::Write, time::Duration};
@@ -31,7 +31,13 @@ pub(crate) async fn run(
     }
     if let Some(get) = &hook.http_get {
         let agent = concat!("kube-lifecycle/1.36 hotmap/", env!("CARGO_PKG_VERSION"));
-        let answered = http_get::status(get, container, pod_ip, agent).await;
+        let mut answered = http_get::status(get, container, pod_ip, agent).await;
+        if let Err(error) = &answered
+            && http_get::wants_plain_http(error)
+        {
+            let plain = get.over_plain_http();
+            answered = http_get::status(&plain, container, pod_ip, agent).await;
+        }
         return answered.map(drop).map_err(|error| {
             let what = format!("HTTP lifecycle hook ({})", get.path);
             failed(&what, pod, container, &error)

@@ -1,12 +1,17 @@
 //! The `httpGet` of probes and lifecycle hooks.
 
-use std::collections::BTreeMap;
+mod tls;
+
+use std::{collections::BTreeMap, convert::Infallible};
 
 use bytes::Bytes;
 use http_body_util::{BodyExt, Empty, Limited};
 use hyper::{Request, client::conn::http1, header};
 use hyper_util::rt::TokioIo;
-use tokio::net::TcpStream;
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    net::TcpStream,
+};
 
 use crate::pod::{Container, HttpGetAction, Port};
 
@@ -27,12 +32,10 @@ pub(crate) async fn status(
     } else {
         format!("/{}", get.path)
     };
-    let url = format!("http://{host}:{port}{path}");
+    let scheme = if get.is_https() { "https" } else { "http" };
+    let url = format!("{scheme}://{host}:{port}{path}");
     let failed = |error: &dyn std::fmt::Display| format!("Get {url:?}: {error}");
     let stream = TcpStream::connect((host.as_str(), port))
-        .await
-        .map_err(|error| failed(&error))?;
-    let (mut sender, connection) = http1::handshake(TokioIo::new(stream))
         .await
         .map_err(|error| failed(&error))?;
     let mut request = Request::get(path);
@@ -53,6 +56,25 @@ pub(crate) async fn status(
     let request = request
         .body(Empty::<Bytes>::new())
         .map_err(|error| failed(&error))?;
+    if get.is_https() {
+        let stream = tls::connect(&host, stream)
+            .await
+            .map_err(|error| failed(&error))?;
+        exchange(stream, request, failed).await
+    } else {
+        exchange(stream, request, failed).await
+    }
+}
+
+/// Sends a request over a connection of its own; says the status code of the answer.
+async fn exchange(
+    stream: impl AsyncRead + AsyncWrite + Unpin,
+    request: Request<Empty<Bytes>>,
+    failed: impl Fn(&dyn std::fmt::Display) -> String,
+) -> Result<u16, String> {
+    let (mut sender, connection) = http1::handshake(TokioIo::new(stream))
+        .await
+        .map_err(|error| failed(&error))?;
     let exchange = async {
         let answer = sender
             .send_request(request)
@@ -65,17 +87,25 @@ pub(crate) async fn status(
         }
         Ok(code)
     };
-    // A server may answer and close in one go: an end in good order says nothing until the answer was looked for.
-    let broken = async {
-        match connection.await {
-            Err(error) => error,
-            Ok(()) => std::future::pending().await,
-        }
+    carried(exchange, connection).await
+}
+
+/// The outcome of an exchange, with its connection driven beside it. A server may answer and close in one go, well or not: what
+/// ends the connection is told by the exchange, after what has arrived before.
+pub(crate) async fn carried<T>(exchange: impl Future<Output = T>, connection: impl Future) -> T {
+    let driver = async {
+        let _ = connection.await;
+        std::future::pending::<Infallible>().await
     };
     tokio::select! {
-        answered = exchange => answered,
-        error = broken => Err(failed(&error)),
+        outcome = exchange => outcome,
+        never = driver => match never {},
     }
+}
+
+/// Whether a failed request was refused by a server without TLS.
+pub(crate) fn wants_plain_http(error: &str) -> bool {
+    error.ends_with(tls::NOT_TLS)
 }
 
 /// Where a port of a container is: on the pod's own address unless a host is named.
@@ -101,4 +131,91 @@ pub(crate) fn address(
         },
         number,
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use rcgen::{CertificateParams, KeyPair};
+    use serde_json::json;
+    use tokio::{
+        io::{AsyncReadExt, AsyncWriteExt},
+        net::TcpListener,
+    };
+    use tokio_rustls::{
+        TlsAcceptor,
+        rustls::{ServerConfig, crypto::ring, pki_types::PrivateKeyDer},
+    };
+
+    use super::*;
+
+    /// Somebody whose certificate is long out of date and for another name.
+    fn impostor() -> TlsAcceptor {
+        let key = KeyPair::generate().expect("a key");
+        let mut certificate = CertificateParams::new(["elsewhere.example".to_owned()]).expect("a name");
+        certificate.not_after = rcgen::date_time_ymd(1999, 1, 1);
+        let certificate = certificate.self_signed(&key).expect("signed");
+        let key = PrivateKeyDer::try_from(key.serialize_der()).expect("a key");
+        let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+            .with_safe_default_protocol_versions()
+            .expect("versions")
+            .with_no_client_auth()
+            .with_single_cert(vec![certificate.der().clone()], key)
+            .expect("a certificate");
+        TlsAcceptor::from(Arc::new(config))
+    }
+
+    fn get(port: u16) -> (HttpGetAction, Container) {
+        let get = json!({"path": "/ok", "port": port, "scheme": "HTTPS",
+            "httpHeaders": [{"name": "authorization", "value": "secret"}]});
+        let container = json!({"name": "c"});
+        (
+            serde_json::from_value(get).expect("a probe"),
+            serde_json::from_value(container).expect("a container"),
+        )
+    }
+
+    #[tokio::test]
+    async fn anybody_may_answer_over_https() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        let (get, container) = get(listener.local_addr().expect("bound").port());
+        let served = tokio::spawn(async move {
+            let (client, _) = listener.accept().await.expect("a client");
+            let mut client = impostor().accept(client).await.expect("a handshake");
+            let mut request = [0; 1024];
+            let length = client.read(&mut request).await.expect("a request");
+            assert!(request[..length].starts_with(b"GET /ok HTTP/1.1\r\n"));
+            let answer = b"HTTP/1.1 204 No Content\r\n\r\n";
+            client.write_all(answer).await.expect("sent");
+            client.flush().await.expect("sent");
+        });
+        assert_eq!(status(&get, &container, "127.0.0.1", "test").await, Ok(204));
+        served.await.expect("no panic");
+    }
+
+    #[tokio::test]
+    async fn a_server_without_tls_is_told_from_one_that_fails() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        let (get, container) = get(listener.local_addr().expect("bound").port());
+        let served = tokio::spawn(async move {
+            let (mut client, _) = listener.accept().await.expect("a client");
+            let mut hello = [0; 1024];
+            let length = client.read(&mut hello).await.expect("a hello");
+            assert_ne!(length, 0);
+            let answer = b"HTTP/1.1 400 Bad Request\r\n\r\n";
+            client.write_all(answer).await.expect("sent");
+        });
+        let refused = status(&get, &container, "127.0.0.1", "test")
+            .await
+            .expect_err("no TLS");
+        assert!(wants_plain_http(&refused), "{refused}");
+        served.await.expect("no panic");
+        let gone = status(&get, &container, "127.0.0.1", "test")
+            .await
+            .expect_err("nobody there");
+        assert!(!wants_plain_http(&gone), "{gone}");
+        let plain = get.over_plain_http();
+        assert!(!plain.is_https() && plain.http_headers.is_empty());
+    }
 }

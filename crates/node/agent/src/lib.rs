@@ -8,6 +8,7 @@
 //! ```
 
 mod access;
+mod active_deadline;
 mod agent;
 mod backoff;
 mod clock;
@@ -36,6 +37,8 @@ mod records;
 mod references;
 mod report;
 mod status;
+mod sub_path;
+mod termination_message;
 mod tokens;
 mod volumes;
 mod worker;

@@ -38,6 +38,8 @@ pub(crate) struct Ground {
     pub(crate) has_remains: bool,
     /// The API has the status as it is now.
     pub(crate) is_told: bool,
+    /// The node has ended the pod: what runs is stopped, and nothing starts any more.
+    pub(crate) has_failed: bool,
     /// Sandboxes failed: the next one is due then.
     pub(crate) sandbox_not_before: Option<Timestamp>,
 }
@@ -82,9 +84,9 @@ pub(crate) fn decide(pod: &Pod, records: &Records, ground: Ground, now: Timestam
         let stops = stop_running(pod, records, grace_left(pod, now));
         return stops.unwrap_or_else(|| only(Step::TakeDown));
     }
-    match phase_of_containers(pod, records) {
+    match progress(pod, records, ground.has_failed) {
         Progress::Finished { .. } if ground.has_sandbox => {
-            // Sidecars are what may still run: they do not keep a pod from its end.
+            // Unless the node ended it, sidecars are what may still run: they do not keep a pod from its end.
             let stops = stop_running(pod, records, pod.grace_period());
             stops.unwrap_or_else(|| only(Step::StopSandbox))
         }
@@ -141,10 +143,19 @@ pub(crate) enum Progress {
     },
 }
 
+/// How far the pod has come. One that the node has ended gets no further, whatever its containers would do.
+pub(crate) fn progress(pod: &Pod, records: &Records, has_failed: bool) -> Progress {
+    match phase_of_containers(pod, records) {
+        finished @ Progress::Finished { .. } => finished,
+        _ if has_failed => Progress::Finished { succeeded: false },
+        progress => progress,
+    }
+}
+
 /// How far the containers have come, by themselves and by the restart policy.
 ///
 /// A new sandbox has nothing of what the init containers did in the one before: they run again, as upstream.
-pub(crate) fn phase_of_containers(pod: &Pod, records: &Records) -> Progress {
+fn phase_of_containers(pod: &Pod, records: &Records) -> Progress {
     let record = |container: &Container| records.get(&container.name);
     let ended = |container: &Container| record(container).and_then(ContainerRecord::ended);
     let is_here = |container: &Container| record(container).is_some_and(|one| one.in_sandbox);

@@ -58,6 +58,7 @@ pub(crate) struct PodSpec {
     pub(crate) service_account_name: String,
     pub(crate) restart_policy: RestartPolicy,
     pub(crate) termination_grace_period_seconds: Option<i64>,
+    pub(crate) active_deadline_seconds: Option<i64>,
     pub(crate) share_process_namespace: bool,
     pub(crate) readiness_gates: Vec<ReadinessGate>,
     pub(crate) init_containers: Vec<Container>,
@@ -81,6 +82,14 @@ pub(crate) enum RestartPolicy {
     Never,
 }
 
+/// Where a message comes from whose container left none in its file.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+pub(crate) enum TerminationMessagePolicy {
+    #[default]
+    File,
+    FallbackToLogsOnError,
+}
+
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct Container {
@@ -100,6 +109,8 @@ pub(crate) struct Container {
     pub(crate) lifecycle: Lifecycle,
     pub(crate) security_context: SecurityContext,
     pub(crate) tty: bool,
+    pub(crate) termination_message_path: String,
+    pub(crate) termination_message_policy: TerminationMessagePolicy,
     /// Of its own: `Always` makes a sidecar of an init container, nothing else is run here.
     pub(crate) restart_policy: Option<RestartPolicy>,
 }

@@ -3,6 +3,7 @@
 //! Thresholds and texts follow `pkg/kubelet/prober`, Kubernetes 1.36.
 
 mod ask;
+mod grpc;
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 

@@ -19,7 +19,7 @@ const REASONS: [&str; 5] = [
     "ContainerStatusUnknown",
 ];
 /// What stands for the exit code of a container that nobody saw end: 128 + SIGKILL.
-const EXIT_LOST: i32 = 137;
+pub(crate) const EXIT_LOST: i32 = 137;
 
 /// Every container of one pod, by name; init and main containers never share a name.
 pub(crate) type Records = BTreeMap<String, ContainerRecord>;
@@ -40,6 +40,8 @@ pub(crate) struct ContainerRecord {
     pub(crate) started_up: bool,
     /// Readiness, as the probe or the mere running says.
     pub(crate) ready: bool,
+    /// The attempt whose termination message was read.
+    pub(crate) message_of: Option<u32>,
     /// We end it to start it anew: that counts as no crash.
     pub(crate) is_replaced: bool,
     pub(crate) back_off: BackOff,
@@ -163,6 +165,30 @@ impl ContainerRecord {
             RunState::Waiting(_) => self.last.as_ref(),
             RunState::Running { .. } => None,
         }
+    }
+
+    /// The attempt that has ended and whose termination message nobody has read.
+    pub(crate) fn unread(&self) -> Option<&Ended> {
+        self.ended()
+            .filter(|ended| self.in_sandbox && self.attempt == Some(ended.attempt))
+            .filter(|ended| self.message_of != Some(ended.attempt))
+    }
+
+    /// Adds what the container said about its end to what the runtime did.
+    pub(crate) fn said(&mut self, attempt: u32, message: &str) {
+        self.message_of = Some(attempt);
+        let ended = match &mut self.state {
+            RunState::Ended(ended) => Some(ended),
+            RunState::Waiting(_) => self.last.as_mut(),
+            RunState::Running { .. } => None,
+        };
+        let Some(ended) = ended.filter(|ended| ended.attempt == attempt && !message.is_empty()) else {
+            return;
+        };
+        if !ended.message.is_empty() {
+            ended.message.push_str(": ");
+        }
+        ended.message.push_str(message);
     }
 
     /// Notes that an attempt runs.

@@ -3,14 +3,17 @@
 //! Phases and conditions follow `pkg/kubelet/kubelet_pods.go` (`getPhase`) and `pkg/kubelet/status/generate.go`,
 //! Kubernetes 1.36.
 
+use std::borrow::Cow;
+
 use hotmap_object::timestamp;
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
 use crate::{
-    lifecycle::{Progress, phase_of_containers},
+    lifecycle::{Progress, progress},
     pod::{Container, Pod, ReadinessGate},
-    records::{ContainerRecord, Ended, Records, RunState, Waiting},
+    records::{ContainerRecord, EXIT_LOST, Ended, Records, RunState, Waiting},
+    termination_message,
 };
 
 /// The conditions that a node sets and nobody else.
@@ -22,6 +25,9 @@ const OWN_CONDITIONS: [&str; 6] = [
     "PodScheduled",
     LIVE_SUBPATH,
 ];
+
+/// Of a container that had not run when its pod was ended (`pkg/kubelet/status/status_manager.go`, Kubernetes 1.36).
+const NEVER_STARTED: &str = "The container could not be located when the pod was terminated";
 
 /// The condition that says whether subPath mounts follow their volumes, on pods that ask for it.
 const LIVE_SUBPATH: &str = "hotmap.dev/LiveSubPath";
@@ -39,6 +45,8 @@ pub(crate) struct PodGround {
     pub(crate) is_over: bool,
     /// Why the node refuses the pod altogether.
     pub(crate) refusal: Option<Refusal>,
+    /// Why the node has ended the pod.
+    pub(crate) failure: Option<Failure>,
     /// How the subPath mounts stand, if they shall follow their volumes or did.
     pub(crate) live_subpath: Option<LiveSubPaths>,
 }
@@ -77,19 +85,46 @@ pub(crate) struct Refusal {
     pub(crate) message: String,
 }
 
+/// Why a pod that could run shall not run any longer, in the words of its status.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Failure {
+    pub(crate) reason: Cow<'static, str>,
+    pub(crate) message: Cow<'static, str>,
+}
+
+impl Failure {
+    /// Of a pod that the API has as failed: it stays so, whatever its containers would do by themselves. One that was refused
+    /// has no containers there; it is judged anew.
+    pub(crate) fn in_status(status: &Value) -> Option<Self> {
+        let text = |field: &str| Cow::Owned(status[field].as_str().unwrap_or_default().to_owned());
+        let has_containers = status["containerStatuses"].is_array();
+        (status["phase"] == "Failed" && has_containers).then(|| Self {
+            reason: text("reason"),
+            message: text("message"),
+        })
+    }
+}
+
 /// Computes `status`. Conditions keep their transition time from `pod.status` as long as they do not change.
 pub(crate) fn pod_status(pod: &Pod, records: &Records, ground: &PodGround, now: Timestamp) -> Value {
     let mut status = Map::new();
     let phase = if ground.refusal.is_some() {
         "Failed"
     } else {
-        phase(pod, records, ground.is_over)
+        phase(pod, records, ground)
     };
     status.insert("phase".into(), phase.into());
     status.insert("observedGeneration".into(), pod.metadata.generation.into());
     if let Some(refusal) = &ground.refusal {
         status.insert("reason".into(), refusal.reason.into());
         status.insert("message".into(), refusal.message.clone().into());
+    }
+    if let Some(failure) = ground.failure.as_ref().filter(|_| phase == "Failed") {
+        for (field, text) in [("reason", &failure.reason), ("message", &failure.message)] {
+            if !text.is_empty() {
+                status.insert(field.into(), text.as_ref().into());
+            }
+        }
     }
     status.insert("hostIP".into(), ground.host_ip.clone().into());
     status.insert("hostIPs".into(), json!([{"ip": ground.host_ip}]));
@@ -105,7 +140,10 @@ pub(crate) fn pod_status(pod: &Pod, records: &Records, ground: &PodGround, now: 
         let statuses = |containers: &[Container], is_init: bool| -> Value {
             containers
                 .iter()
-                .map(|container| container_status(pod, container, records, is_init))
+                .map(|container| {
+                    let is_lost = !is_init && ground.failure.is_some() && phase == "Failed";
+                    container_status(pod, container, records, is_init, is_lost)
+                })
                 .collect()
         };
         status.insert("containerStatuses".into(), statuses(&pod.spec.containers, false));
@@ -119,7 +157,7 @@ pub(crate) fn pod_status(pod: &Pod, records: &Records, ground: &PodGround, now: 
     status.into()
 }
 
-fn phase(pod: &Pod, records: &Records, is_over: bool) -> &'static str {
+fn phase(pod: &Pod, records: &Records, ground: &PodGround) -> &'static str {
     let record = |container: &Container| records.get(&container.name);
     let runs = |container: &Container| record(container).is_some_and(ContainerRecord::is_running);
     // One that is waiting for its first hook has not begun for anybody else.
@@ -128,7 +166,7 @@ fn phase(pod: &Pod, records: &Records, is_over: bool) -> &'static str {
     };
     let is_here = |container: &Container| record(container).is_some_and(|one| one.in_sandbox);
     let main = &pod.spec.containers;
-    match phase_of_containers(pod, records) {
+    match progress(pod, records, ground.failure.is_some()) {
         // How it ended is said once nothing of it runs.
         Progress::Finished { .. } if pod.all_containers().any(runs) => {
             if main.iter().all(has_begun) {
@@ -144,7 +182,7 @@ fn phase(pod: &Pod, records: &Records, is_over: bool) -> &'static str {
         Progress::Init { .. } | Progress::Main if !main.iter().all(has_begun) => "Pending",
         Progress::Init { .. } | Progress::Main => {
             let ends: Option<Vec<&Ended>> = main.iter().map(|container| record(container)?.ended()).collect();
-            match ends.filter(|_| is_over) {
+            match ends.filter(|_| ground.is_over) {
                 None => "Running",
                 Some(ends) if ends.iter().all(|ended| ended.exit_code == 0) => "Succeeded",
                 Some(_) => "Failed",
@@ -154,10 +192,10 @@ fn phase(pod: &Pod, records: &Records, is_over: bool) -> &'static str {
 }
 
 /// The init containers that have not done their part, in their order; none once a main container has started.
-fn incomplete<'a>(pod: &'a Pod, records: &Records) -> Vec<&'a str> {
+fn incomplete<'a>(pod: &'a Pod, records: &Records, ground: &PodGround) -> Vec<&'a str> {
     let record = |container: &Container| records.get(&container.name);
     let mut main = pod.spec.containers.iter();
-    let has_started = match phase_of_containers(pod, records) {
+    let has_started = match progress(pod, records, ground.failure.is_some()) {
         Progress::Init { .. } => main.any(|one| record(one).is_some_and(|one| one.in_sandbox)),
         Progress::Main => true,
         Progress::Finished { .. } => main.any(|one| record(one).is_some_and(|one| one.attempt.is_some())),
@@ -180,12 +218,14 @@ fn conditions(pod: &Pod, records: &Records, ground: &PodGround, phase: &str, now
         _ => None,
     };
     let has_network = !ground.pod_ip.is_empty() && finished.is_none();
+    // Nobody sends requests to a pod that is being ended.
+    let finished = finished.or(ground.failure.as_ref().map(|_| "PodFailed"));
     let unready: Vec<&str> = pod
         .lasting_containers()
         .map(|one| one.name.as_str())
         .filter(|name| !is_ready(records, name))
         .collect();
-    let incomplete = incomplete(pod, records);
+    let incomplete = incomplete(pod, records, ground);
     let listed = |what: &str, names: &[&str]| format!("containers with {what} status: [{}]", names.join(" "));
     let readiness = |kind: &'static str| match (finished, unready.as_slice()) {
         (Some(reason), _) => Condition {
@@ -316,7 +356,14 @@ impl Condition {
     }
 }
 
-fn container_status(pod: &Pod, container: &Container, records: &Records, is_init: bool) -> Value {
+/// `is_lost`: it will never run again, so that it waits for nothing.
+fn container_status(
+    pod: &Pod,
+    container: &Container,
+    records: &Records,
+    is_init: bool,
+    is_lost: bool,
+) -> Value {
     let fresh = ContainerRecord::default();
     let record = records.get(&container.name).unwrap_or(&fresh);
     // An init container that has to end is ready once it has, and has no startup probe to wait for.
@@ -338,8 +385,17 @@ fn container_status(pod: &Pod, container: &Container, records: &Records, is_init
     if let Some(last) = &record.last {
         status["lastState"] = json!({"terminated": ended(pod, container, last)});
     }
-    if let RunState::Ended(one) = &record.state {
-        status["state"] = json!({"terminated": ended(pod, container, one)});
+    match &record.state {
+        RunState::Ended(one) => status["state"] = json!({"terminated": ended(pod, container, one)}),
+        RunState::Waiting(_) if is_lost => {
+            status["state"] = match &record.last {
+                Some(last) => json!({"terminated": ended(pod, container, last)}),
+                None => json!({"terminated": {"exitCode": EXIT_LOST, "reason": "ContainerStatusUnknown",
+                    "message": NEVER_STARTED, "startedAt": null, "finishedAt": null}}),
+            };
+            status["lastState"] = json!({});
+        }
+        RunState::Waiting(_) | RunState::Running { .. } => {}
     }
     status
 }
@@ -381,8 +437,9 @@ fn ended(pod: &Pod, container: &Container, ended: &Ended) -> Value {
         "startedAt": timestamp::seconds(ended.started_at), "finishedAt": timestamp::seconds(ended.finished_at),
         "containerID": container_id(pod, container, ended.attempt),
     });
-    if !ended.message.is_empty() {
-        document["message"] = ended.message.clone().into();
+    let message = termination_message::share(&ended.message, pod.all_containers().count());
+    if !message.is_empty() {
+        document["message"] = message.into();
     }
     if let Some(signal) = ended.signal {
         document["signal"] = signal.into();

@@ -12,6 +12,7 @@ mod sandbox;
 mod start;
 mod status_writer;
 mod stop;
+mod termination;
 
 use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
 
@@ -23,6 +24,7 @@ use tokio::sync::watch;
 use tracing::info;
 
 use crate::{
+    active_deadline::{self, ActiveTime},
     backoff,
     environment::Environment,
     events::{Recorder, Subject},
@@ -38,7 +40,7 @@ use crate::{
     records::{Ended, Records, RunState, recover},
     references,
     report::{Reports, Snapshots},
-    status::{PodGround, Refusal, foreign_conditions, pod_status},
+    status::{Failure, PodGround, Refusal, foreign_conditions, pod_status},
     tokens::TokenCache,
     volumes::{Placement, VolumeManager},
 };
@@ -101,6 +103,11 @@ pub(crate) struct Worker {
     /// The pod is deleted and nothing of it runs any more.
     is_over: bool,
     refusal: Option<Refusal>,
+    /// Why the node has ended the pod.
+    failure: Option<Failure>,
+    active: ActiveTime,
+    /// When the pod's time is up.
+    deadline: Option<tokio::time::Instant>,
     /// What was handed to the volumes, so that an unchanged pod hands nothing over.
     published: Option<Published>,
     /// Failed attempts of volumes that an event has told of.
@@ -126,19 +133,24 @@ impl Worker {
         let started = pod.status["startTime"]
             .as_str()
             .and_then(|text| text.parse().ok());
+        let now = Timestamp::now();
+        let start_time = started.unwrap_or(now);
         Self {
             uid: pod.metadata.uid.clone(),
-            records: recover(&pod, sandbox.as_ref(), Timestamp::now()),
+            records: recover(&pod, sandbox.as_ref(), now),
             probes: Probes::new(
                 shared.runtime.clone(),
                 shared.recorder.clone(),
                 Arc::clone(&nudge),
             ),
             status: StatusWriter::start(shared.client.clone(), &pod, Arc::clone(&nudge)),
-            start_time: started.unwrap_or_else(Timestamp::now),
+            start_time,
             foreign_conditions: Vec::new(),
             is_over: false,
             refusal: None,
+            failure: Failure::in_status(&pod.status),
+            active: ActiveTime::new(start_time, now, tokio::time::Instant::now()),
+            deadline: None,
             published: None,
             told_failures: BTreeMap::new(),
             told_shadowed: BTreeMap::new(),
@@ -165,18 +177,13 @@ impl Worker {
                 let wait = Duration::try_from(at.duration_since(Timestamp::now())).unwrap_or_default();
                 tokio::time::Instant::now() + wait
             });
-            let retry = async {
-                match until {
-                    Some(until) => tokio::time::sleep_until(until).await,
-                    None => std::future::pending().await,
-                }
-            };
             tokio::select! {
                 changed = self.wanted.changed() => if changed.is_err() { return },
                 () = self.nudge.woken() => {}
                 () = self.stops.next_ended() => {}
                 () = self.hooks.next_ended() => {}
-                () = retry => {}
+                () = sleep_until(until) => {}
+                () = sleep_until(self.deadline) => {}
                 () = tokio::time::sleep_until(sync_at) => {
                     self.sync();
                     sync_at = self.next_sync();
@@ -220,11 +227,11 @@ impl Worker {
             return self.reconcile_refused(&pod, &wanted).await;
         }
         self.conclude_hooks(&pod);
-        let (sandbox, has_remains) = self.look(&pod);
-        let is_finished = matches!(
-            lifecycle::phase_of_containers(&pod, &self.records),
-            Progress::Finished { .. }
-        );
+        let (sandbox, has_remains) = self.look(&pod).await;
+        if !is_orphan {
+            self.keep_deadline(&pod);
+        }
+        let is_finished = self.is_finished(&pod);
         if is_finished {
             // Whether the API knows is asked of the status as it is now.
             self.report(&pod, sandbox.as_ref());
@@ -238,6 +245,7 @@ impl Worker {
             is_orphan,
             has_remains,
             is_told: self.status.is_settled(),
+            has_failed: self.failure.is_some(),
             sandbox_not_before: self.sandboxes.not_before(sandbox.is_some(), now),
         };
         let decision = lifecycle::decide(&pod, &self.records, ground, now);
@@ -250,7 +258,7 @@ impl Worker {
         self.nudge.wait_for_objects(false);
         let acted = self.act(&pod, sandbox.is_some(), decision).await;
         // Each step makes a new state, and the next one follows from that.
-        let sandbox = if acted { self.look(&pod).0 } else { sandbox };
+        let sandbox = if acted { self.look(&pod).await.0 } else { sandbox };
         self.follow_sub_paths(&pod);
         self.restart_for_environment(&pod).await;
         self.report(&pod, sandbox.as_ref());
@@ -265,7 +273,7 @@ impl Worker {
         let Wanted::Here { pod, spec } = self.wanted.borrow().clone() else {
             return;
         };
-        if pod.is_deleting() {
+        if pod.is_deleting() || self.failure.is_some() {
             return;
         }
         let (mut refused, mut noted) = (Vec::new(), Vec::new());
@@ -320,9 +328,10 @@ impl Worker {
     }
 
     /// The sandbox, if it can run containers, and whether there is any; takes over what runtime and probes know.
-    fn look(&mut self, pod: &Arc<Pod>) -> (Option<Sandbox>, bool) {
+    async fn look(&mut self, pod: &Arc<Pod>) -> (Option<Sandbox>, bool) {
         let sandbox = self.shared.runtime.sandbox(&self.uid);
         self.observe(pod, sandbox.as_ref());
+        self.read_messages(pod).await;
         let has_remains = sandbox.is_some();
         (
             sandbox.filter(|sandbox| sandbox.state == SandboxState::Ready),
@@ -463,10 +472,39 @@ impl Worker {
             foreign_conditions: self.foreign_conditions.clone(),
             is_over: self.is_over,
             refusal: self.refusal.clone(),
+            failure: self.failure.clone(),
             live_subpath: self.live_sub_paths(pod),
         };
         self.status
             .write(pod_status(pod, &self.records, &ground, Timestamp::now()));
+    }
+
+    /// Nothing of the pod shall run any more.
+    fn is_finished(&self, pod: &Pod) -> bool {
+        let progress = lifecycle::progress(pod, &self.records, self.failure.is_some());
+        matches!(progress, Progress::Finished { .. })
+    }
+
+    /// Ends a pod that has been active for too long; else sees to it that the worker wakes in time.
+    fn keep_deadline(&mut self, pod: &Pod) {
+        let limit = pod.spec.active_deadline_seconds;
+        self.deadline = limit.and_then(|seconds| self.active.due(seconds));
+        let Some(due) = self
+            .deadline
+            .filter(|_| !pod.is_deleting() && !self.is_finished(pod))
+        else {
+            self.deadline = None;
+            return;
+        };
+        if tokio::time::Instant::now() >= due {
+            self.deadline = None;
+            let (reason, message) = (active_deadline::REASON, active_deadline::MESSAGE);
+            self.shared.recorder.normal(Subject::pod(pod), reason, message);
+            self.failure = Some(Failure {
+                reason: reason.into(),
+                message: message.into(),
+            });
+        }
     }
 
     fn retry_later(&mut self) {
@@ -520,6 +558,14 @@ pub(crate) fn printed(error: &dyn std::error::Error) -> String {
         source = cause.source();
     }
     text
+}
+
+/// Never without a time.
+async fn sleep_until(due: Option<tokio::time::Instant>) {
+    match due {
+        Some(due) => tokio::time::sleep_until(due).await,
+        None => std::future::pending().await,
+    }
 }
 
 fn min(one: Option<Timestamp>, two: Option<Timestamp>) -> Option<Timestamp> {

@@ -9,7 +9,8 @@ const ENVIRONMENT: &str = "crates/hotmap/tests/node/lifecycle.rs::variables_come
 const FIELDS: &str = "crates/hotmap/tests/node/fields.rs::small_fields_are_seen_from_inside";
 const IMAGE: &str =
     "crates/hotmap/tests/node/broken_config.rs::an_image_that_stands_for_nothing_says_what_to_do";
-const MESSAGES: &str = "termination messages are not read";
+const MESSAGES: &str =
+    "crates/hotmap/tests/node/endings.rs::what_containers_say_about_their_end_is_in_the_status";
 const PORTS: &str = "crates/hotmap/tests/node/probes.rs::readiness_follows_each_kind_of_probe";
 const STARTUP: &str =
     "crates/hotmap/tests/node/probes.rs::nothing_else_is_asked_before_a_container_has_started_up";
@@ -67,8 +68,8 @@ pub(super) const CONTAINER: Table = Table {
         ),
         refused("stdin", "a container's stdin is not kept open").except(&["false"]),
         refused("stdinOnce", "a container's stdin is not kept open").except(&["false"]),
-        warned("terminationMessagePath", MESSAGES).except(&["/dev/termination-log"]),
-        warned("terminationMessagePolicy", MESSAGES).except(&["File"]),
+        works("terminationMessagePath", "a file for last words; 4096 bytes of it are read", &[MESSAGES]),
+        works("terminationMessagePolicy", "FallbackToLogsOnError takes the end of the log where the file is empty", &[MESSAGES, "crates/node/agent/src/termination_message.rs::a_log_gives_its_last_lines_within_their_limits"]),
         works("tty", "the process has a terminal", &[FIELDS]),
         refused("volumeDevices", "block devices are not given to pods"),
         works(

@@ -17,9 +17,13 @@ const TOKEN: &str = "crates/hotmap/tests/node/tokens_in_pods.rs::a_pod_speaks_as
 pub(super) const POD_SPEC: Table = Table {
     message: "PodSpec",
     rows: &[
-        refused(
+        works(
             "activeDeadlineSeconds",
-            "a deadline for the whole pod is not enforced",
+            "ends the pod that long after its start, for good",
+            &[
+                "crates/hotmap/tests/node/endings.rs::a_pod_that_is_active_for_too_long_is_ended_for_good",
+                "crates/node/agent/src/active_deadline.rs::time_counts_from_the_start_of_the_pod_whatever_becomes_of_the_clock",
+            ],
         ),
         works(
             "affinity",

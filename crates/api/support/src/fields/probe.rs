@@ -1,15 +1,15 @@
 //! Probes, and the handlers that they share with hooks.
 
-use crate::{
-    State, Table,
-    row::{refused, works},
-};
+use crate::{Table, row::works};
 
 const KINDS: &str = "crates/hotmap/tests/node/probes.rs::readiness_follows_each_kind_of_probe";
 const STARTUP: &str =
     "crates/hotmap/tests/node/probes.rs::nothing_else_is_asked_before_a_container_has_started_up";
 const THRESHOLDS: &str = "crates/node/agent/src/probes.rs::thresholds_count_equal_outcomes_in_a_row";
 const HEADERS: &str = "crates/node/agent/src/probes/ask.rs::headers_are_sent_along_and_stand_for_ours";
+
+const GRPC: &str = "crates/node/agent/src/probes/grpc.rs::only_who_says_serving_is_healthy";
+const HTTPS: &str = "crates/node/agent/src/http_get.rs::anybody_may_answer_over_https";
 
 pub(super) const PROBE: Table = Table {
     message: "Probe",
@@ -20,7 +20,7 @@ pub(super) const PROBE: Table = Table {
             "failures in a row that count",
             &[THRESHOLDS, STARTUP],
         ),
-        refused("grpc", "gRPC probes are not run"),
+        works("grpc", "grpc.health.v1.Health says SERVING", &[GRPC]),
         works("httpGet", "an answer from 200 to 399", &[KINDS]),
         works(
             "initialDelaySeconds",
@@ -73,7 +73,11 @@ pub(super) const HTTP_GET_ACTION: Table = Table {
             "a number, or the name of a port of the container",
             &[KINDS],
         ),
-        works("scheme", "HTTP", &[KINDS]).only(&["HTTP"], State::Refused, "HTTPS is not asked"),
+        works(
+            "scheme",
+            "HTTP, or HTTPS without a look at the certificate",
+            &[KINDS, HTTPS],
+        ),
     ],
 };
 
@@ -94,5 +98,13 @@ pub(super) const TCP_SOCKET_ACTION: Table = Table {
             "a number, or the name of a port of the container",
             &[KINDS],
         ),
+    ],
+};
+
+pub(super) const GRPC_ACTION: Table = Table {
+    message: "GRPCAction",
+    rows: &[
+        works("port", "a number", &[GRPC]),
+        works("service", "whose health; without it the server's own", &[GRPC]),
     ],
 };

@@ -2,7 +2,7 @@
 
 use crate::{
     Table,
-    row::{refused, warned, works},
+    row::{warned, works},
 };
 
 const VOLUMES: &str =
@@ -33,6 +33,13 @@ pub(super) const VOLUME_MOUNT: Table = Table {
                 "crates/hotmap/tests/node/article_001.rs::an_edit_reaches_the_volume_and_a_new_pod_the_environment_and_the_subpath",
             ],
         ),
-        refused("subPathExpr", "variables in sub-paths are not supported"),
+        works(
+            "subPathExpr",
+            "a sub-path with variables of the container in it",
+            &[
+                "crates/hotmap/tests/node/endings.rs::a_sub_path_is_made_of_variables_and_stays_inside",
+                "crates/node/agent/src/sub_path.rs::expressions_become_sub_paths_that_stay_inside",
+            ],
+        ),
     ],
 };

@@ -11,6 +11,7 @@ const READY: Ground = Ground {
     is_orphan: false,
     has_remains: true,
     is_told: false,
+    has_failed: false,
     sandbox_not_before: None,
 };
 
@@ -292,6 +293,50 @@ fn a_finished_pod_goes_once_the_api_knows_its_end() {
         };
         let decision = decide(&pod("Never"), &world, ground, at(5));
         assert_eq!(shown(&decision), steps, "{ground:?}");
+    }
+}
+
+#[test]
+fn a_pod_that_the_node_has_ended_stops_and_starts_nothing() {
+    let failed = Ground {
+        has_failed: true,
+        ..READY
+    };
+    let down = Ground {
+        has_sandbox: false,
+        is_told: true,
+        ..failed
+    };
+    let crashed = [
+        ("i1", exited(0)),
+        ("i2", exited(0)),
+        ("a", exited(1)),
+        ("b", running()),
+    ];
+    for (ground, entries, steps) in [
+        (failed, &[("i1", running())][..], &["stop i1 30"][..]),
+        (failed, &crashed, &["stop b 30"]),
+        (failed, &crashed[..3], &["stop sandbox"]),
+        (down, &crashed[..3], &["retire"]),
+        (
+            Ground {
+                is_told: false,
+                ..down
+            },
+            &[],
+            &[],
+        ),
+        (
+            Ground {
+                has_remains: false,
+                ..down
+            },
+            &[],
+            &[],
+        ),
+    ] {
+        let decision = decide(&pod("Always"), &records(entries), ground, at(5));
+        assert_eq!(shown(&decision), steps, "{ground:?} {entries:?}");
     }
 }
 

@@ -25,6 +25,7 @@ pub(crate) struct ProbeHandler {
     pub(crate) exec: Option<ExecAction>,
     pub(crate) http_get: Option<HttpGetAction>,
     pub(crate) tcp_socket: Option<TcpSocketAction>,
+    pub(crate) grpc: Option<GrpcAction>,
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -43,6 +44,22 @@ pub(crate) struct HttpGetAction {
     pub(crate) http_headers: Vec<HttpHeader>,
 }
 
+impl HttpGetAction {
+    pub(crate) fn is_https(&self) -> bool {
+        self.scheme.eq_ignore_ascii_case("https")
+    }
+
+    /// The same request for anybody to read: what authorizes is left out.
+    pub(crate) fn over_plain_http(&self) -> Self {
+        let mut plain = self.clone();
+        plain.scheme = "HTTP".to_owned();
+        plain
+            .http_headers
+            .retain(|one| !one.name.eq_ignore_ascii_case("authorization"));
+        plain
+    }
+}
+
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct HttpHeader {
@@ -55,6 +72,14 @@ pub(crate) struct HttpHeader {
 pub(crate) struct TcpSocketAction {
     pub(crate) port: Port,
     pub(crate) host: String,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct GrpcAction {
+    pub(crate) port: u16,
+    /// `""` asks for the health of the server itself.
+    pub(crate) service: String,
 }
 
 /// A port by number, or by its name among the container's ports.

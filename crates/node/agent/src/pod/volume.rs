@@ -107,5 +107,6 @@ pub(crate) struct VolumeMount {
     pub(crate) name: String,
     pub(crate) mount_path: String,
     pub(crate) sub_path: String,
+    pub(crate) sub_path_expr: String,
     pub(crate) read_only: bool,
 }

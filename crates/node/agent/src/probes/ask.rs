@@ -5,6 +5,7 @@ use std::time::Duration;
 use hotmap_runtime::{ExecError, Runtime};
 use tokio::net::TcpStream;
 
+use super::grpc;
 use crate::{
     http_get,
     pod::{Container, HttpGetAction, Pod, Port, Probe},
@@ -35,10 +36,14 @@ pub(super) async fn ask(
         return ask_exec(runtime, pod, container, exec.command.clone(), timeout).await;
     }
     let asked = async {
-        match (&handler.http_get, &handler.tcp_socket) {
-            (Some(get), _) => ask_http(get, container, pod_ip).await,
-            (None, Some(tcp)) => ask_tcp(&tcp.port, &tcp.host, container, pod_ip).await,
-            (None, None) => Err("the probe names no handler".to_owned()),
+        if let Some(get) = &handler.http_get {
+            ask_http(get, container, pod_ip).await
+        } else if let Some(tcp) = &handler.tcp_socket {
+            ask_tcp(&tcp.port, &tcp.host, container, pod_ip).await
+        } else if let Some(call) = &handler.grpc {
+            grpc::check(pod_ip, call.port, &call.service).await
+        } else {
+            Err("the probe names no handler".to_owned())
         }
     };
     match tokio::time::timeout(timeout, asked).await {

@@ -5,6 +5,8 @@
 //!     <pod uid>/<volume>/        configMap, secret, downwardAPI, projected; a Memory emptyDir is a tmpfs of its own here
 //!   <data-dir>/empty-dirs/
 //!     <pod uid>/<volume>/        emptyDir on disk
+//!   <data-dir>/termination-messages/
+//!     <pod uid>/<container>.<attempt>
 //! ```
 
 use std::{
@@ -46,6 +48,7 @@ pub(crate) enum PlacementError {
 pub(crate) struct Placement {
     volumes: PathBuf,
     empty_dirs: PathBuf,
+    messages: PathBuf,
 }
 
 impl Placement {
@@ -54,8 +57,9 @@ impl Placement {
         let placement = Self {
             volumes: data_dir.join("volumes"),
             empty_dirs: data_dir.join("empty-dirs"),
+            messages: data_dir.join("termination-messages"),
         };
-        for path in [&placement.volumes, &placement.empty_dirs] {
+        for path in placement.roots() {
             let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(path);
             made.map_err(|source| io_error("create", path, source))?;
         }
@@ -71,6 +75,15 @@ impl Placement {
     /// The tmpfs of all projected volumes.
     pub(crate) fn volumes(&self) -> &Path {
         &self.volumes
+    }
+
+    /// Where the containers of a pod leave their termination messages.
+    pub(crate) fn messages(&self, pod_uid: &str) -> PathBuf {
+        self.messages.join(pod_uid)
+    }
+
+    fn roots(&self) -> [&PathBuf; 3] {
+        [&self.volumes, &self.empty_dirs, &self.messages]
     }
 
     /// Makes an emptyDir that its pod owns; keeps one that is there.
@@ -158,7 +171,7 @@ impl Placement {
 
     /// Removes every volume of a pod. Nobody may write them any more.
     pub(crate) fn remove(&self, pod_uid: &str) -> Result<(), PlacementError> {
-        for root in [&self.volumes, &self.empty_dirs] {
+        for root in self.roots() {
             let path = root.join(pod_uid);
             let failed = |source| io_error("remove", &path, source);
             let entries = match fs::read_dir(&path) {
@@ -182,7 +195,7 @@ impl Placement {
     /// Uids of the pods that have volumes here.
     pub(crate) fn pods(&self) -> io::Result<Vec<String>> {
         let mut pods = Vec::new();
-        for root in [&self.volumes, &self.empty_dirs] {
+        for root in self.roots() {
             for entry in fs::read_dir(root)? {
                 pods.push(entry?.file_name().to_string_lossy().into_owned());
             }

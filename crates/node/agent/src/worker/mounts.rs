@@ -15,7 +15,7 @@ use tokio::task::spawn_blocking;
 use super::Shared;
 use crate::{
     pod::{Container, Pod, Volume, VolumeMount},
-    pod_socket,
+    pod_socket, termination_message,
     volumes::{Placement, PlacementError},
 };
 
@@ -44,6 +44,8 @@ pub(crate) enum MountError {
     },
     #[error(transparent)]
     Placement(#[from] PlacementError),
+    #[error("cannot make the file for the termination message of container {container:?}: {source}")]
+    TerminationMessage { container: String, source: io::Error },
     #[error("cannot give volumes to a pod without host ids: {0}")]
     Ids(String),
 }
@@ -53,6 +55,7 @@ pub(super) async fn prepare(
     shared: Arc<Shared>,
     pod: Arc<Pod>,
     container: Container,
+    attempt: u32,
 ) -> Result<(Vec<MountConfig>, Held), MountError> {
     let ids = shared
         .runtime
@@ -82,6 +85,7 @@ pub(super) async fn prepare(
             mounts.push(place.mount(mount, &mut held)?);
         }
         mounts.extend(agent_socket(&shared, &pod, &container));
+        mounts.extend(message_file(&shared, &pod, &container, attempt, owner)?);
         // The outer mount has to stand before what is mounted below it.
         mounts.sort_by(|one, two| one.target.cmp(&two.target));
         Ok((mounts, held))
@@ -115,6 +119,33 @@ fn agent_socket(shared: &Shared, pod: &Pod, container: &Container) -> Option<Mou
         read_only: true,
         id_mapped: false,
     })
+}
+
+/// The file for the termination message, unless the container wants none or has something of its own there.
+fn message_file(
+    shared: &Shared,
+    pod: &Pod,
+    container: &Container,
+    attempt: u32,
+    owner: Ownership,
+) -> Result<Option<MountConfig>, MountError> {
+    let target = Path::new("/").join(&container.termination_message_path);
+    let mut own = container.volume_mounts.iter();
+    if target == Path::new("/") || own.any(|mount| Path::new(&mount.mount_path) == target) {
+        return Ok(None);
+    }
+    let directory = shared.placement.messages(&pod.metadata.uid);
+    let made = termination_message::make(&directory, &container.name, attempt, owner);
+    let source = made.map_err(|source| MountError::TerminationMessage {
+        container: container.name.clone(),
+        source,
+    })?;
+    Ok(Some(MountConfig {
+        source,
+        target,
+        read_only: false,
+        id_mapped: false,
+    }))
 }
 
 struct Place<'a> {

@@ -12,10 +12,11 @@ use crate::{
     command::command,
     environment::{EnvironmentError, environment},
     events::Subject,
-    pod::{Container, Pod},
+    pod::{Container, Pod, VolumeMount},
     records::{Ended, timestamp},
     references,
     report::{Built, Snapshot, Way},
+    sub_path,
     volumes::SYNC_PATIENCE,
 };
 
@@ -186,6 +187,8 @@ impl Worker {
             EnvironmentError::NotSynced(_) if self.is_syncing() => NotStarted::NotYet,
             error => config_error(error.to_string()),
         })?;
+        let container =
+            &sub_path::expanded(container.clone(), &env).map_err(|error| config_error(error.to_string()))?;
         let built = self.built(pod, container, self.shared.reports.built(looked_up.into_inner()));
         let (shared, for_pod, for_container) = (Arc::clone(&self.shared), Arc::clone(pod), container.clone());
         // The table and the program are on a disk, which may be slow.
@@ -209,9 +212,14 @@ impl Worker {
         let capabilities =
             Capabilities::from_default(add.iter().map(String::as_str), drop.iter().map(String::as_str))
                 .map_err(|error| config_error(error.to_string()))?;
-        let (mounts, held) = mounts::prepare(Arc::clone(&self.shared), Arc::clone(pod), container.clone())
-            .await
-            .map_err(|error| config_error(error.to_string()))?;
+        let (mounts, held) = mounts::prepare(
+            Arc::clone(&self.shared),
+            Arc::clone(pod),
+            container.clone(),
+            attempt,
+        )
+        .await
+        .map_err(|error| config_error(error.to_string()))?;
         let privileged = security.privileged == Some(true);
         let config = ContainerConfig {
             name: container.name.clone(),
@@ -254,8 +262,11 @@ impl Worker {
             .annotations
             .get(LIVE_SUB_PATH)
             .is_some_and(|set| set == "true");
-        let mounts = container.volume_mounts.iter();
-        for mount in mounts.filter(|mount| !mount.sub_path.is_empty() && !is_live) {
+        // What was expanded once stays what it was.
+        let stays = |mount: &&VolumeMount| {
+            !mount.sub_path.is_empty() && (!is_live || !mount.sub_path_expr.is_empty())
+        };
+        for mount in container.volume_mounts.iter().filter(stays) {
             let held = self.shared.reports.held_by(&self.uid, &mount.name);
             if !held.is_empty() {
                 let (container, volume) = (name.clone(), mount.name.clone());
