@@ -24,17 +24,16 @@ use hyper::client::conn::http1;
 use hyper::header::{ACCEPT, HOST};
 use hyper_util::rt::TokioIo;
 use rustls_pki_types::pem::PemObject;
-use rustls_pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls_pki_types::{CertificateDer, ServerName};
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
-use tokio_rustls::rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use tokio_rustls::rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
-use tokio_rustls::rustls::{self, DigitallySignedStruct, SignatureScheme};
+use tokio_rustls::rustls;
 use x509_parser::prelude::{FromDer, X509Certificate};
 
+use crate::any_server::any_server;
 use crate::config::Server;
 
 const PREFIX: &str = "sha256:";
@@ -196,10 +195,11 @@ type Failure = Box<dyn std::error::Error + Send + Sync>;
 
 async fn connect(server: &Server) -> Result<TlsStream<TcpStream>, Failure> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
+    // Only what has the hash is believed afterwards.
     let tls = rustls::ClientConfig::builder_with_provider(provider.clone())
         .with_safe_default_protocol_versions()?
         .dangerous()
-        .with_custom_certificate_verifier(Arc::new(Anybody(provider)))
+        .with_custom_certificate_verifier(any_server(provider))
         .with_no_client_auth();
     let tcp = TcpStream::connect((server.host.as_str(), server.port)).await?;
     let name = ServerName::try_from(server.tls_name.clone())?;
@@ -264,55 +264,6 @@ fn authority_in(config_map: &[u8]) -> Option<Vec<u8>> {
         .cluster
         .certificate_authority_data;
     STANDARD.decode(data.trim()).ok()
-}
-
-/// Lets every server pass whose key is that of its certificate. Only what has the hash is believed afterwards.
-#[derive(Debug)]
-struct Anybody(Arc<CryptoProvider>);
-
-impl ServerCertVerifier for Anybody {
-    fn verify_server_cert(
-        &self,
-        _end_entity: &CertificateDer<'_>,
-        _intermediates: &[CertificateDer<'_>],
-        _server_name: &ServerName<'_>,
-        _ocsp_response: &[u8],
-        _now: UnixTime,
-    ) -> Result<ServerCertVerified, rustls::Error> {
-        Ok(ServerCertVerified::assertion())
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        verify_tls12_signature(
-            message,
-            certificate,
-            signature,
-            &self.0.signature_verification_algorithms,
-        )
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        verify_tls13_signature(
-            message,
-            certificate,
-            signature,
-            &self.0.signature_verification_algorithms,
-        )
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.0.signature_verification_algorithms.supported_schemes()
-    }
 }
 
 #[cfg(test)]

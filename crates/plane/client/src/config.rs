@@ -17,6 +17,8 @@ pub struct ClientConfig {
     pub server: Server,
     /// The certificates that may sign the server's, PEM; the system's own are never trusted.
     pub ca_pem: Vec<u8>,
+    /// How the server proves who it is.
+    pub server_proof: ServerProof,
     /// A client certificate, if that is who we are.
     pub identity: Option<Identity>,
     /// A bearer token, if that is who we are.
@@ -37,6 +39,7 @@ impl ClientConfig {
         Self {
             server,
             ca_pem: ca_pem.into(),
+            server_proof: ServerProof::default(),
             identity: None,
             token: None,
             namespace: None,
@@ -44,6 +47,17 @@ impl ClientConfig {
             timeouts,
         }
     }
+}
+
+/// How a server proves who it is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum ServerProof {
+    /// By a certificate that [`ClientConfig::ca_pem`] has signed.
+    #[default]
+    Certificate,
+    /// Not at all: whoever stands between reads the token and answers in the server's place. Never without being asked for
+    /// by name.
+    None,
 }
 
 /// Where a server listens.

@@ -20,7 +20,7 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 use tracing::debug;
 
-use crate::config::{ClientConfig, ConfigError, Identity, Server, Timeouts};
+use crate::config::{ClientConfig, ConfigError, Identity, Server, ServerProof, Timeouts};
 use crate::error::ClientError;
 use crate::tls;
 
@@ -36,6 +36,7 @@ type RequestBody = Full<Bytes>;
 pub(crate) struct Connector {
     server: Server,
     ca_pem: Vec<u8>,
+    server_proof: ServerProof,
     /// Exchanged when there is another certificate to be known by.
     tls: RwLock<TlsConnector>,
     tls_name: ServerName<'static>,
@@ -46,8 +47,13 @@ impl Connector {
     pub(crate) fn new(config: &ClientConfig) -> Result<Self, ConfigError> {
         Ok(Self {
             server: config.server.clone(),
-            tls: RwLock::new(tls::connector(&config.ca_pem, config.identity.as_ref())?),
+            tls: RwLock::new(tls::connector(
+                &config.ca_pem,
+                config.server_proof,
+                config.identity.as_ref(),
+            )?),
             ca_pem: config.ca_pem.clone(),
+            server_proof: config.server_proof,
             tls_name: tls::server_name(&config.server)?,
             timeouts: config.timeouts,
         })
@@ -59,7 +65,7 @@ impl Connector {
 
     /// Is known by this certificate on every connection from now on.
     pub(crate) fn exchange(&self, identity: &Identity) -> Result<(), ConfigError> {
-        *self.tls.write() = tls::connector(&self.ca_pem, Some(identity))?;
+        *self.tls.write() = tls::connector(&self.ca_pem, self.server_proof, Some(identity))?;
         Ok(())
     }
 

@@ -15,6 +15,7 @@
 //! only), a stalled watch after [`FollowerConfig::silence_max`]. Responses, watch lines and connections are
 //! bounded.
 
+mod any_server;
 mod authority;
 mod backoff;
 mod client;
@@ -29,10 +30,11 @@ mod pool;
 mod tls;
 mod watch;
 
+pub use any_server::any_server;
 pub use authority::{AuthorityError, AuthorityHash, find_authority};
 pub use backoff::Backoff;
 pub use client::{Client, DeleteParams, ListParams, PatchType, Propagation, WatchParams, WriteParams};
-pub use config::{ClientConfig, ConfigError, Identity, Server, Surroundings, Timeouts, Token};
+pub use config::{ClientConfig, ConfigError, Identity, Server, ServerProof, Surroundings, Timeouts, Token};
 pub use error::ClientError;
 pub use follower::{
     ClientListWatch, FollowEvent, FollowObserver, Follower, FollowerConfig, FollowerCounts, ListWatch,

@@ -7,18 +7,28 @@ use rustls_pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::{self, RootCertStore};
 
-use crate::config::{ConfigError, Identity, Server};
+use crate::any_server::any_server;
+use crate::config::{ConfigError, Identity, Server, ServerProof};
 
 pub(crate) const ALPN_HTTP2: &[u8] = b"h2";
 const ALPN_HTTP1: &[u8] = b"http/1.1";
 
 /// Reads certificates and keys once; a connection then needs no file.
-pub(crate) fn connector(ca_pem: &[u8], identity: Option<&Identity>) -> Result<TlsConnector, ConfigError> {
+pub(crate) fn connector(
+    ca_pem: &[u8],
+    server_proof: ServerProof,
+    identity: Option<&Identity>,
+) -> Result<TlsConnector, ConfigError> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let builder = rustls::ClientConfig::builder_with_provider(provider)
+    let builder = rustls::ClientConfig::builder_with_provider(provider.clone())
         .with_safe_default_protocol_versions()
-        .map_err(|error| bad("TLS", &error))?
-        .with_root_certificates(roots(ca_pem)?);
+        .map_err(|error| bad("TLS", &error))?;
+    let builder = match server_proof {
+        ServerProof::Certificate => builder.with_root_certificates(roots(ca_pem)?),
+        ServerProof::None => builder
+            .dangerous()
+            .with_custom_certificate_verifier(any_server(provider)),
+    };
     let mut tls = match identity {
         None => builder.with_no_client_auth(),
         Some(Identity {

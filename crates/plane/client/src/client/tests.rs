@@ -700,6 +700,15 @@ async fn only_the_right_ca_and_a_client_certificate_connect() {
         .expect_err("another CA");
     assert!(matches!(error, ClientError::Connect { .. }), "{error}");
 
+    let mut careless = server.config();
+    careless.ca_pem = Pki::new().ca.as_ref().pem().into();
+    careless.server_proof = crate::ServerProof::None;
+    Client::new(careless)
+        .unwrap()
+        .get(&config_maps().name("a"))
+        .await
+        .expect("nobody looks at the certificate");
+
     // TLS 1.3 tells the client only after its own handshake.
     let mut anonymous = server.config();
     anonymous.identity = None;
