@@ -449,6 +449,57 @@ fn receiver() -> (String, Receiver<String>) {
     (format!("http://{address}/reload"), requests)
 }
 
+/// Gives `hello` at /motd to who knows the password, and is broken elsewhere.
+fn content_server() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let address = listener.local_addr().expect("bound");
+    thread::spawn(move || {
+        for mut stream in listener.incoming().map_while(Result::ok) {
+            let mut asked = Vec::new();
+            while !asked.ends_with(b"\r\n\r\n") {
+                let mut byte = [0];
+                if !matches!(stream.read(&mut byte), Ok(1)) {
+                    break;
+                }
+                asked.extend(byte);
+            }
+            let asked = String::from_utf8_lossy(&asked).to_lowercase();
+            let is_good = asked.starts_with("get /motd ") && asked.contains("authorization: basic dtpw");
+            let answer: &[u8] = match is_good {
+                true => b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nhello",
+                false => b"HTTP/1.1 500 Oops\r\ncontent-length: 0\r\n\r\n",
+            };
+            drop(stream.write_all(answer));
+        }
+    });
+    format!("http://{address}")
+}
+
+#[test]
+fn in_the_environment_of_k8s_sidecar_keys_that_end_in_url_are_fetched_and_the_last_content_stays() {
+    let home = Home::new();
+    let server = content_server();
+    let write = |path: &str, plain: &str| {
+        let manifest = format!(
+            "kind: ConfigMap\nmetadata: {{name: app, labels: {{x: '1'}}}}\ndata: {{motd.txt.url: '{server}{path}', plain: '{plain}'}}\n"
+        );
+        home.manifest("app", &manifest);
+    };
+    write("/motd", "1");
+    let mut call = Command::new(env!("CARGO_BIN_EXE_hotmap-reload"));
+    call.env_clear()
+        .envs([("LABEL", "x"), ("FOLDER", "d"), ("HOTMAP_FROM", "manifests")])
+        .envs([("REQ_USERNAME", "u"), ("REQ_PASSWORD", "p"), ("NO_COLOR", "1")])
+        .current_dir(home.0.path());
+    let mut running = Running::start(&mut call);
+    running.line_with("revision written");
+    assert_eq!(home.shown("d"), "motd.txt=hello plain=1");
+    write("/gone", "2");
+    running.line_with("content cannot be fetched, the last one stays");
+    running.line_with("revision written");
+    assert_eq!(home.shown("d"), "motd.txt=hello plain=2");
+}
+
 #[test]
 fn the_endpoint_tells_of_health_and_counts_what_went_wrong() {
     let home = Home::new();
@@ -499,10 +550,7 @@ fn the_environment_of_k8s_sidecar_is_a_call() {
              {{k8s-sidecar-target-directory: {folder}}}}}\ndata: {data}\n"
         )
     };
-    home.manifest(
-        "one",
-        &manifest("team", "{a.json: '1', b.json.url: 'http://127.0.0.1/'}"),
-    );
+    home.manifest("one", &manifest("team", "{a.json: '1', b.json.url: 'ftp://a/'}"));
     let (url, requests) = receiver();
     let mut command = Command::new(env!("CARGO_BIN_EXE_hotmap-reload"));
     command
@@ -526,7 +574,7 @@ fn the_environment_of_k8s_sidecar_is_a_call() {
         .current_dir(home.0.path());
     let mut running = Running::start(&mut command);
     running.line_with("SLEEP_TIME has no effect here");
-    running.line_with("content is not fetched from a URL");
+    running.line_with("its value is no http:// or https:// URL");
     running.line_with("change loaded");
     let file = "team/namespace_shop.configmap_one.a.json";
     assert_eq!(home.shown("dashboards"), format!("{file}=1"));

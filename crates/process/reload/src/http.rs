@@ -50,7 +50,14 @@ pub(crate) struct HttpClient {
     patience: Duration,
 }
 
-/// What came back. Of the body only the beginning.
+/// How much of an answer's body is of use.
+#[derive(Debug, Clone, Copy)]
+enum Wanted {
+    Beginning,
+    All { bytes_max: usize },
+}
+
+/// What came back. Of the body only the beginning, unless all was asked for.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) status: StatusCode,
@@ -69,9 +76,25 @@ impl HttpClient {
     /// # Errors
     /// [`HttpError`] if there is no answer. An answer of any status is `Ok`.
     pub(crate) async fn send(&self, request: Request<Bytes>) -> Result<Answer, HttpError> {
+        self.send_for(request, Wanted::Beginning).await
+    }
+
+    /// As [`send`](Self::send), and the body of the answer is whole: of at most this many bytes.
+    ///
+    /// # Errors
+    /// [`HttpError`]: also if the body is longer, or breaks off.
+    pub(crate) async fn send_for_all(
+        &self,
+        request: Request<Bytes>,
+        bytes_max: usize,
+    ) -> Result<Answer, HttpError> {
+        self.send_for(request, Wanted::All { bytes_max }).await
+    }
+
+    async fn send_for(&self, request: Request<Bytes>, wanted: Wanted) -> Result<Answer, HttpError> {
         let exchange = async {
             let stream = connect::connect(&self.place, &self.tls).await?;
-            self.exchange(stream, self.complete(request)).await
+            self.exchange(stream, self.complete(request), wanted).await
         };
         timeout(self.patience, exchange)
             .await
@@ -96,6 +119,7 @@ impl HttpClient {
         &self,
         stream: Box<dyn Stream>,
         request: Request<Full<Bytes>>,
+        wanted: Wanted,
     ) -> Result<Answer, HttpError> {
         let broken = |error| HttpError::exchange(&self.place, &self.tls, &error);
         let (mut sender, connection) = http1::Builder::new()
@@ -103,8 +127,34 @@ impl HttpClient {
             .handshake(TokioIo::new(stream))
             .await
             .map_err(broken)?;
-        let answer = async move { Ok(read(sender.send_request(request).await?).await) };
-        beside(connection, answer).await.map_err(broken)
+        let answer = async move {
+            let response = sender.send_request(request).await.map_err(broken)?;
+            match wanted {
+                Wanted::Beginning => Ok(read(response).await),
+                Wanted::All { bytes_max } => self.read_all(response, bytes_max).await,
+            }
+        };
+        beside(connection, answer).await
+    }
+
+    async fn read_all(&self, response: Response<Incoming>, bytes_max: usize) -> Result<Answer, HttpError> {
+        let (head, mut incoming) = response.into_parts();
+        let mut body = Vec::new();
+        while let Some(frame) = incoming.frame().await {
+            let frame = frame.map_err(|error| HttpError::exchange(&self.place, &self.tls, &error))?;
+            if let Ok(data) = frame.into_data() {
+                body.extend_from_slice(&data);
+            }
+            if body.len() > bytes_max {
+                let place = self.place.to_string();
+                return Err(HttpError::TooLong { place, bytes_max });
+            }
+        }
+        Ok(Answer {
+            status: head.status,
+            headers: head.headers,
+            body: body.into(),
+        })
     }
 }
 

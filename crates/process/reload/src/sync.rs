@@ -11,7 +11,9 @@
 
 mod changes;
 pub(crate) mod config;
+mod contents;
 mod destination;
+mod fetch;
 mod follow;
 mod hearing;
 mod manifests;
@@ -32,6 +34,7 @@ use std::error::Error;
 
 pub(crate) use config::SyncConfig;
 pub(crate) use destination::Layout;
+pub(crate) use fetch::FetchArgs;
 pub(crate) use run::run;
 
 /// An error and what caused it, in one line.

@@ -18,7 +18,7 @@ pub struct SidecarCall {
 }
 
 /// Variables that are set for k8s-sidecar and have nothing to do here.
-const WITHOUT_EFFECT: [(&str, &str); 13] = [
+const WITHOUT_EFFECT: [(&str, &str); 12] = [
     (
         "SLEEP_TIME",
         "objects are watched, and files are up to date without it",
@@ -48,10 +48,9 @@ const WITHOUT_EFFECT: [(&str, &str); 13] = [
         "REQ_RETRY_BACKOFF_FACTOR",
         "the pause doubles, see HOTMAP_RETRY_DELAY and HOTMAP_RETRY_DELAY_MAX",
     ),
-    ("ENABLE_5XX", "content is not fetched from URLs"),
     (
-        "SKIP_TLS_VERIFY",
-        "the certificate of the API is verified all the same",
+        "REQ_SKIP_INIT",
+        "nobody is told at the start of files that are there already, and of new ones in any case",
     ),
     ("LOG_FORMAT", "lines are text"),
     ("LOG_TZ", "times are in UTC"),
@@ -103,7 +102,7 @@ fn call(label: &str, get: &dyn Fn(&str) -> Option<String>) -> Result<SidecarCall
     if let Some(port) = get("HEALTH_PORT") {
         words.flag("--metrics-address", format!("0.0.0.0:{port}"));
     }
-    request(get, &mut words)?;
+    // As there, it is run before the request.
     if let Some(script) = get("SCRIPT") {
         let quoted = format!("'{}'", script.replace('\'', r"'\''"));
         let is_executable = rustix::fs::access(script.as_str(), rustix::fs::Access::EXEC_OK).is_ok();
@@ -116,6 +115,11 @@ fn call(label: &str, get: &dyn Fn(&str) -> Option<String>) -> Result<SidecarCall
             },
         );
     }
+    // As there, only this one word is it.
+    if get("SKIP_TLS_VERIFY").as_deref() == Some("true") {
+        words.push("--insecure-skip-tls-verify");
+    }
+    request(get, &mut words)?;
     let objects = objects(label, &kinds, get, &mut words)?;
     words.0.push("--".to_owned());
     words.0.extend(objects);
@@ -183,58 +187,91 @@ fn objects(
     Ok(objects)
 }
 
+/// What is said of requests: for `REQ_URL`, and for keys that end in `.url`.
 fn request(get: &dyn Fn(&str) -> Option<String>, words: &mut Words) -> Result<(), String> {
-    let Some(url) = get("REQ_URL") else {
-        return Ok(());
+    let is_telling = get("REQ_URL").is_some();
+    if let Some(url) = get("REQ_URL") {
+        words.flag("--webhook-url", url);
+        let method = get("REQ_METHOD").unwrap_or_else(|| "GET".to_owned());
+        if !matches!(method.as_str(), "GET" | "POST") {
+            return Err(format!("REQ_METHOD={method:?} is neither GET nor POST"));
+        }
+        if method == "POST"
+            && let Some(payload) = get("REQ_PAYLOAD")
+        {
+            let is_json = serde_json::from_str::<serde::de::IgnoredAny>(&payload).is_ok();
+            let body = if is_json {
+                payload
+            } else {
+                serde_json::Value::String(payload).to_string()
+            };
+            words.flag("--webhook-body", body);
+        }
+        words.flag("--webhook-method", method);
+    }
+    // Both, where somebody is told.
+    let mut both = |webhook: &str, fetch: &str| {
+        if is_telling {
+            words.push(webhook);
+        }
+        words.push(fetch);
     };
-    words.flag("--webhook-url", url);
-    let method = get("REQ_METHOD").unwrap_or_else(|| "GET".to_owned());
-    if !matches!(method.as_str(), "GET" | "POST") {
-        return Err(format!("REQ_METHOD={method:?} is neither GET nor POST"));
+    if let Some(timeout) = get("REQ_TIMEOUT") {
+        both(
+            &format!("--webhook-timeout={timeout}s"),
+            &format!("--fetch-timeout={timeout}s"),
+        );
     }
-    if method == "POST"
-        && let Some(payload) = get("REQ_PAYLOAD")
-    {
-        let is_json = serde_json::from_str::<serde::de::IgnoredAny>(&payload).is_ok();
-        let body = if is_json {
-            payload
-        } else {
-            serde_json::Value::String(payload).to_string()
-        };
-        words.flag("--webhook-body", body);
+    if is_true(get("REQ_SKIP_TLS_VERIFY")) {
+        both("--webhook-insecure", "--fetch-insecure");
+    } else if let Some(bundle) = get("REQUESTS_CA_BUNDLE") {
+        both(&format!("--webhook-ca={bundle}"), &format!("--fetch-ca={bundle}"));
     }
-    words.flag("--webhook-method", method);
+    if let Some(credentials) = credentials(get)? {
+        let webhook = format!("--webhook-header=Authorization: {credentials}");
+        both(&webhook, &format!("--fetch-authorization={credentials}"));
+    }
     if let Some(retries) = get("REQ_RETRY_TOTAL") {
         words.flag("--retries", retries);
     }
-    if let Some(timeout) = get("REQ_TIMEOUT") {
-        words.flag("--webhook-timeout", format!("{timeout}s"));
-    }
-    if is_true(get("REQ_SKIP_TLS_VERIFY")) {
-        words.push("--webhook-insecure");
-    }
-    if let (Some(user), Some(password)) = (get("REQ_USERNAME"), get("REQ_PASSWORD")) {
-        let credentials = format!("{user}:{password}");
-        let encoding = get("REQ_BASIC_AUTH_ENCODING").unwrap_or_else(|| "latin1".to_owned());
-        let bytes = match encoding.to_ascii_lowercase().as_str() {
-            "utf-8" | "utf8" => credentials.into_bytes(),
-            "latin1" | "latin-1" | "iso-8859-1" => credentials
-                .chars()
-                .map(u8::try_from)
-                .collect::<Result<_, _>>()
-                .map_err(|_| "REQ_PASSWORD is not latin1: set REQ_BASIC_AUTH_ENCODING=utf-8")?,
-            _ => {
-                return Err(format!(
-                    "REQ_BASIC_AUTH_ENCODING={encoding:?} is neither latin1 nor utf-8"
-                ));
-            }
-        };
-        words.flag(
-            "--webhook-header",
-            format!("Authorization: Basic {}", STANDARD.encode(bytes)),
-        );
+    if is_true(get("ENABLE_5XX")) {
+        words.push("--fetch-5xx");
     }
     Ok(())
+}
+
+/// The value of `Authorization`.
+fn credentials(get: &dyn Fn(&str) -> Option<String>) -> Result<Option<String>, String> {
+    let (Some(user), Some(password)) = (said(get, "REQ_USERNAME")?, said(get, "REQ_PASSWORD")?) else {
+        return Ok(None);
+    };
+    let credentials = format!("{user}:{password}");
+    let encoding = get("REQ_BASIC_AUTH_ENCODING").unwrap_or_else(|| "latin1".to_owned());
+    let bytes = match encoding.to_ascii_lowercase().as_str() {
+        "utf-8" | "utf8" => credentials.into_bytes(),
+        "latin1" | "latin-1" | "iso-8859-1" => credentials
+            .chars()
+            .map(u8::try_from)
+            .collect::<Result<_, _>>()
+            .map_err(|_| "REQ_PASSWORD is not latin1: set REQ_BASIC_AUTH_ENCODING=utf-8")?,
+        _ => {
+            return Err(format!(
+                "REQ_BASIC_AUTH_ENCODING={encoding:?} is neither latin1 nor utf-8"
+            ));
+        }
+    };
+    Ok(Some(format!("Basic {}", STANDARD.encode(bytes))))
+}
+
+/// A variable, or the file that its twin `…_FILE` names, which wins. It is read once, at the start.
+fn said(get: &dyn Fn(&str) -> Option<String>, name: &str) -> Result<Option<String>, String> {
+    let Some(path) = get(&format!("{name}_FILE")) else {
+        return Ok(get(name));
+    };
+    match std::fs::read_to_string(&path) {
+        Ok(text) => Ok(Some(text.trim().to_owned())),
+        Err(error) => Err(format!("{name}_FILE={path:?} cannot be read: {error}")),
+    }
 }
 
 fn is_true(value: Option<String>) -> bool {
@@ -354,8 +391,30 @@ mod tests {
                 ("REQ_USERNAME", "u"),
                 ("REQ_PASSWORD", "p"),
             ],
-            "--webhook-url=http://a/ --webhook-body=\"reload\" --webhook-method=POST --retries=3 --webhook-timeout=2.5s \
-             --webhook-header=Authorization: Basic dTpw",
+            "--webhook-url=http://a/ --webhook-body=\"reload\" --webhook-method=POST --webhook-timeout=2.5s --fetch-timeout=2.5s \
+             --webhook-header=Authorization: Basic dTpw --fetch-authorization=Basic dTpw --retries=3",
+        );
+        with(
+            &[
+                ("REQ_TIMEOUT", "2"),
+                ("REQ_SKIP_TLS_VERIFY", "true"),
+                ("REQUESTS_CA_BUNDLE", "/ca"),
+                ("ENABLE_5XX", "true"),
+                ("SKIP_TLS_VERIFY", "true"),
+            ],
+            "--insecure-skip-tls-verify --fetch-timeout=2s --fetch-insecure --fetch-5xx",
+        );
+        with(
+            &[("REQUESTS_CA_BUNDLE", "/ca"), ("SKIP_TLS_VERIFY", "1")],
+            "--fetch-ca=/ca",
+        );
+        with(
+            &[
+                ("REQ_USERNAME", "u"),
+                ("REQ_PASSWORD", "x"),
+                ("REQ_PASSWORD_FILE", "/no/such/file"),
+            ],
+            "REQ_PASSWORD_FILE=\"/no/such/file\" cannot be read: No such file or directory (os error 2)",
         );
         with(
             &[("REQ_URL", "http://a/"), ("REQ_METHOD", "PUT")],

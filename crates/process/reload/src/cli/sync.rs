@@ -12,7 +12,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use crate::cli::duration::duration;
 use crate::cli::serve::ServeArgs;
 use crate::cli::targets::ReloaderArgs;
-use crate::sync::{Layout, SyncConfig, object::ObjectKind, print, run, with_causes};
+use crate::sync::{FetchArgs, Layout, SyncConfig, object::ObjectKind, print, run, with_causes};
 
 /// The call was wrong.
 const EXIT_CALL: u8 = 2;
@@ -112,9 +112,14 @@ pub struct SyncArgs {
     /// Call files namespace_NAMESPACE.KIND_NAME.KEY, so that no two objects have the same one.
     #[arg(long, env = "HOTMAP_UNIQUE_NAMES")]
     pub(crate) unique_names: bool,
-    /// Leave keys out that k8s-sidecar would fetch from a URL.
+    /// Fetch what is at the value of keys that end in `.url`, as k8s-sidecar does.
     #[arg(long, hide = true)]
     pub(crate) as_k8s_sidecar: bool,
+    #[command(flatten)]
+    pub(crate) fetch: FetchArgs,
+    /// Do not look at the certificate of the API: whoever stands between reads the credentials and decides what is written.
+    #[arg(long, env = "HOTMAP_INSECURE_SKIP_TLS_VERIFY", conflicts_with = "from")]
+    pub(crate) insecure_skip_tls_verify: bool,
     /// Print a service account with the rights that this call needs, and do nothing else.
     #[arg(
         long,

@@ -37,6 +37,8 @@ pub(crate) enum HttpError {
     Broken { place: String },
     #[error("{place} has not answered within {} s", .after.as_secs_f64())]
     Timeout { place: String, after: Duration },
+    #[error("the answer of {place} has more than {bytes_max} bytes")]
+    TooLong { place: String, bytes_max: usize },
 }
 
 impl HttpError {
@@ -50,6 +52,7 @@ impl HttpError {
             Self::Protocol { .. } => "protocol",
             Self::Broken { .. } => "broken",
             Self::Timeout { .. } => "timeout",
+            Self::TooLong { .. } => "too_long",
         }
     }
 
@@ -58,7 +61,7 @@ impl HttpError {
     pub(crate) fn is_temporary(&self) -> bool {
         match self {
             Self::Unix { source, .. } => source.kind() != io::ErrorKind::PermissionDenied,
-            Self::ServerName { .. } => false,
+            Self::ServerName { .. } | Self::TooLong { .. } => false,
             _ => true,
         }
     }

@@ -11,6 +11,7 @@ use crate::cli::{ReloaderArgs, SyncArgs};
 use crate::command::CommandLine;
 use crate::http::Url;
 use crate::sync::destination::Layout;
+use crate::sync::fetch::FetchConfig;
 use crate::sync::merge::{Modes, Selection, Who};
 use crate::sync::object::{ObjectKind, TypedObject};
 use crate::sync::sidecar::SidecarRules;
@@ -37,6 +38,10 @@ pub(crate) struct SyncConfig {
     /// Write once and end, or fail after this long.
     pub(crate) once: Option<Duration>,
     pub(crate) sidecar: Option<SidecarRules>,
+    /// How content is fetched, if some keys hold URLs.
+    pub(crate) fetch: Option<FetchConfig>,
+    /// Whether the API's certificate is not looked at.
+    pub(crate) trusts_any_server: bool,
     pub(crate) kubeconfig: Option<PathBuf>,
     pub(crate) context: Option<String>,
     /// Manifests instead of an API.
@@ -132,7 +137,7 @@ impl TryFrom<SyncArgs> for SyncConfig {
             annotation: args.folder_annotation,
             folder: directory.clone(),
             unique_names: args.unique_names,
-            refuses_urls: args.as_k8s_sidecar,
+            fetches_urls: args.as_k8s_sidecar,
         });
         let verify = args.verify.map(verify_who).transpose()?;
         let mut announcer = args.serve.into_config();
@@ -152,6 +157,11 @@ impl TryFrom<SyncArgs> for SyncConfig {
             is_optional: args.optional,
             once: args.once.then(|| args.once_timeout.unwrap_or(ONCE_TIMEOUT)),
             sidecar,
+            fetch: args
+                .as_k8s_sidecar
+                .then(|| args.fetch.into_config())
+                .transpose()?,
+            trusts_any_server: args.insecure_skip_tls_verify,
             kubeconfig: args.kubeconfig,
             context: args.context,
             from: args.from,

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use hotmap_client::FollowEvent;
 use tracing::{debug, info, warn};
 
+use crate::sync::fetch::{Fetched, Fetches};
 use crate::sync::follow::{Following, Heard, interruption};
 use crate::sync::merge::{Desired, DesiredRevision, Removal, Waiting, World};
 use crate::sync::metrics::SyncMetrics;
@@ -14,6 +15,8 @@ use crate::sync::object::Document;
 pub(crate) struct Hearing {
     world: World,
     following: Following,
+    /// Who fetches what is at the URLs of keys.
+    fetches: Option<Fetches>,
     /// Selections the API cannot be heard about, with the reason.
     interrupted: BTreeMap<usize, String>,
     /// Why the manifests cannot be read.
@@ -32,10 +35,16 @@ struct Said {
 }
 
 impl Hearing {
-    pub(crate) fn new(world: World, following: Following, metrics: SyncMetrics) -> Self {
+    pub(crate) fn new(
+        world: World,
+        following: Following,
+        fetches: Option<Fetches>,
+        metrics: SyncMetrics,
+    ) -> Self {
         Self {
             world,
             following,
+            fetches,
             interrupted: BTreeMap::new(),
             unreadable: None,
             said: Said::default(),
@@ -46,10 +55,18 @@ impl Hearing {
     /// Waits for news, and takes all there is: changes that came together make one revision. Dropping the future loses
     /// nothing.
     pub(crate) async fn next(&mut self) {
-        let mut next = Some(self.following.next().await);
-        while let Some(heard) = next {
+        tokio::select! {
+            heard = self.following.next() => self.take(heard),
+            fetched = fetched(&mut self.fetches) => self.take_fetched(fetched),
+        }
+        while let Some(heard) = self.following.try_next() {
             self.take(heard);
-            next = self.following.try_next();
+        }
+        if let Some(fetches) = &mut self.fetches {
+            for (key, address) in self.world.urls_to_ask() {
+                fetches.ask(key, address);
+            }
+            fetches.keep(self.world.contents());
         }
         self.metrics.deaf(self.deaf().is_some());
     }
@@ -154,6 +171,18 @@ impl Hearing {
         }
     }
 
+    fn take_fetched(&mut self, fetched: Fetched) {
+        let key = fetched.key.clone();
+        let error = fetched.answer.as_ref().err().cloned();
+        if !self.world.contents_mut().answered(fetched) {
+            return;
+        }
+        match error {
+            None => debug!(%key, "content fetched"),
+            Some(error) => warn!(%key, %error, "content cannot be fetched, the last one stays"),
+        }
+    }
+
     fn take_event(&mut self, selection: usize, event: FollowEvent) {
         let kind = self.world.selection(selection).kind;
         let parse = |json: &[u8]| Document::parse(kind, json);
@@ -246,5 +275,12 @@ impl Hearing {
             self.metrics.left_out(desired.refused.len());
             self.said.refused.clone_from(&desired.refused);
         }
+    }
+}
+
+async fn fetched(fetches: &mut Option<Fetches>) -> Fetched {
+    match fetches {
+        Some(fetches) => fetches.next().await,
+        None => std::future::pending().await,
     }
 }

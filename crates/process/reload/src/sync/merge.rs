@@ -10,8 +10,9 @@ use std::fmt;
 
 use hotmap_volume::{FileMode, Payload, PayloadFile, PayloadPath};
 
+use crate::sync::contents::{Address, Found, UrlContents, UrlKey};
 use crate::sync::object::{Document, ObjectKind, ObjectVersion};
-use crate::sync::sidecar::SidecarRules;
+use crate::sync::sidecar::{KeyFile, SidecarRules};
 
 /// All files of one revision together; what is larger is no configuration, and is held in memory twice.
 const PAYLOAD_BYTES_MAX: usize = 64 * 1024 * 1024;
@@ -74,6 +75,8 @@ pub(crate) struct World {
     modes: Modes,
     is_optional: bool,
     sidecar: Option<SidecarRules>,
+    /// What was found at the URLs of keys.
+    contents: UrlContents,
 }
 
 #[derive(Debug)]
@@ -122,6 +125,8 @@ pub(crate) struct DesiredRevision {
     pub(crate) overridden: Vec<Overridden>,
     /// Objects and keys that were left out, each with a sentence.
     pub(crate) refused: Vec<String>,
+    /// Whether the versions alone do not say what it holds, because content of URLs is in it.
+    pub(crate) has_fetched: bool,
 }
 
 /// A path that two objects have.
@@ -153,6 +158,7 @@ impl World {
             modes,
             is_optional,
             sidecar,
+            contents: UrlContents::default(),
         }
     }
 
@@ -194,6 +200,43 @@ impl World {
         matches!(self.followed[number].selection.who, Who::Named(_)) && !self.is_optional
     }
 
+    /// The URLs that are to be asked for anew, because of what was heard.
+    pub(crate) fn urls_to_ask(&mut self) -> Vec<(UrlKey, Address)> {
+        let Some(rules) = self.sidecar.as_ref().filter(|rules| rules.fetches_urls) else {
+            return Vec::new();
+        };
+        let mut wanted = BTreeMap::new();
+        for document in self
+            .followed
+            .iter()
+            .flat_map(|followed| followed.objects.values())
+        {
+            if rules.subdirectory(document).is_err() {
+                continue;
+            }
+            for (key, value) in &document.keys {
+                if matches!(rules.file(document, key), Ok(KeyFile::OfUrl(_))) {
+                    let address = Address {
+                        url: value.clone(),
+                        resource_version: document.version.resource_version.clone(),
+                    };
+                    wanted.insert(UrlKey::of(&document.version, key), address);
+                }
+            }
+        }
+        self.contents.want(wanted)
+    }
+
+    /// What came of asking for URLs.
+    pub(crate) fn contents(&self) -> &UrlContents {
+        &self.contents
+    }
+
+    /// See [`UrlContents::answered`].
+    pub(crate) fn contents_mut(&mut self) -> &mut UrlContents {
+        &mut self.contents
+    }
+
     /// What all that makes.
     pub(crate) fn desired(&self) -> Desired {
         let waiting = self.waiting();
@@ -213,6 +256,7 @@ impl World {
             versions: merge.versions,
             overridden: merge.overridden,
             refused: merge.refused,
+            has_fetched: !self.contents.is_empty(),
         })
     }
 
@@ -225,6 +269,9 @@ impl World {
                 waiting.missing.push(followed.selection.to_string());
             }
         }
+        waiting
+            .unheard
+            .extend(self.contents.unanswered().map(UrlKey::to_string));
         waiting
     }
 
@@ -242,15 +289,26 @@ impl World {
         let kind = document.version.kind;
         merge.versions.push(document.version.clone());
         for (key, bytes) in &document.keys {
-            let name = match &self.sidecar {
-                None => key.clone(),
-                Some(rules) => match rules.file_name(document, key) {
-                    Ok(name) => name,
-                    Err(why) => {
-                        merge.refused.push(why);
-                        continue;
+            let file = match &self.sidecar {
+                None => Ok(KeyFile::OfValue(key.clone())),
+                Some(rules) => rules.file(document, key),
+            };
+            let named = file.and_then(|file| match file {
+                KeyFile::OfValue(name) => Ok((name, bytes)),
+                KeyFile::OfUrl(name) => {
+                    let url = UrlKey::of(&document.version, key);
+                    match self.contents.find(&url) {
+                        Found::Content(bytes) => Ok((name, bytes)),
+                        Found::Nothing(why) => Err(format!("{url} is left out: {why}")),
                     }
-                },
+                }
+            });
+            let (name, bytes) = match named {
+                Ok(named) => named,
+                Err(why) => {
+                    merge.refused.push(why);
+                    continue;
+                }
             };
             let path = match &subdirectory {
                 Some(subdirectory) => format!("{subdirectory}/{name}"),

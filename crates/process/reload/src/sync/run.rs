@@ -6,21 +6,18 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, Instant as Moment};
 
-use hotmap_client::{Backoff, Client, ClientConfig, Surroundings};
+use hotmap_client::{Backoff, Client, ClientConfig, ServerProof, Surroundings};
 use hotmap_projection::{Change, Revision};
 use hotmap_volume::Payload;
-use parking_lot::Mutex;
 use tokio::time::{Instant, sleep_until};
 use tracing::{info, warn};
 
 use crate::announcer::{Announcer, AnnouncerError};
-use crate::check::Check;
-use crate::http::{HttpClient, TlsFiles};
 use crate::metrics::Metrics;
 use crate::pending::Pending;
 use crate::reloader::{Outcome, Reloader};
 use crate::sync::changes::changed_keys;
-use crate::sync::config::{SyncConfig, VerifyConfig, VerifyWho};
+use crate::sync::config::SyncConfig;
 use crate::sync::destination::{Destination, DestinationError, DestinationOptions, PlaceError, Placed};
 use crate::sync::follow::Following;
 use crate::sync::hearing::Hearing;
@@ -28,7 +25,7 @@ use crate::sync::manifests::ManifestsError;
 use crate::sync::merge::{DesiredRevision, World, shown};
 use crate::sync::metrics::{SyncMetrics, Write};
 use crate::sync::object::ObjectVersion;
-use crate::sync::verify::{Probe, Verify};
+use crate::sync::verify::Verify;
 use crate::sync::writer_thread::WriterThread;
 
 /// The pauses after a write that failed: a full disk is asked again soon, and not all the time.
@@ -36,8 +33,6 @@ const REWRITE_MIN: Duration = Duration::from_millis(100);
 const REWRITE_MAX: Duration = Duration::from_secs(30);
 /// How often a target's failed call is repeated with --once, where nobody waits for ever.
 const ONCE_RETRIES: u32 = 8;
-/// How long one question of --verify may take.
-const QUESTION_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Why nothing is synced any more.
 #[derive(Debug, thiserror::Error)]
@@ -128,10 +123,11 @@ struct Refused {
 impl Refused {
     /// By its content in this process, by the versions of its objects after a restart. Manifests have no versions.
     fn is(&self, desired: &DesiredRevision) -> bool {
-        let has_versions = desired
-            .versions
-            .iter()
-            .all(|version| !version.resource_version.is_empty());
+        let has_versions = !desired.has_fetched
+            && desired
+                .versions
+                .iter()
+                .all(|version| !version.resource_version.is_empty());
         self.payload.as_ref() == Some(&desired.payload)
             || (has_versions && !self.versions.is_empty() && self.versions == desired.versions)
     }
@@ -169,7 +165,7 @@ impl Sync {
         if config.once.is_some() {
             reloader.pace.retries = reloader.pace.retries.or(Some(ONCE_RETRIES));
         }
-        let verify = config.verify.as_ref().map(verify);
+        let verify = config.verify.as_ref().map(Verify::new);
         let held = destination.held();
         let verified = destination
             .verified()
@@ -181,9 +177,12 @@ impl Sync {
         };
         let (selections, following) = sources(&config)?;
         let world = World::new(selections, config.modes, config.is_optional, config.sidecar);
+        let fetches = config
+            .fetch
+            .map(|fetch| fetch.start(reloader.pace.clone(), reloader.seed, config.once.is_some()));
         Ok(Self {
             path: Arc::new(path),
-            hearing: Hearing::new(world, following, metrics.clone()),
+            hearing: Hearing::new(world, following, fetches, metrics.clone()),
             writer: WriterThread::start(destination)?,
             reloader: Reloader::new(reloader),
             pending: Pending::default(),
@@ -491,33 +490,22 @@ fn sources(config: &SyncConfig) -> Result<Sources, SyncError> {
         let following = Following::of_manifests(from.clone(), namespace, selections.clone())?;
         return Ok((selections, following));
     }
-    let api = ClientConfig::find(
+    let mut api = ClientConfig::find(
         config.kubeconfig.as_deref(),
         config.context.as_deref(),
         &Surroundings::of_process(),
     )?;
+    if config.trusts_any_server {
+        api.server_proof = ServerProof::None;
+        warn!(
+            server = %api.server.url(),
+            "the certificate of the API is not looked at (--insecure-skip-tls-verify): whoever stands between reads the \
+             credentials and decides what is written"
+        );
+    }
     let selections = config.selections(api.namespace.as_deref());
     let following = Following::of_api(&Client::new(api)?, &selections);
     Ok((selections, following))
-}
-
-fn verify(config: &VerifyConfig) -> Verify {
-    let tls = TlsFiles {
-        ca: config.ca.clone(),
-        ..TlsFiles::system("verify")
-    };
-    let probe = match &config.who {
-        VerifyWho::Command(command) => Probe::Command {
-            check: Check::new(command.clone(), QUESTION_TIMEOUT),
-            shown: Mutex::default(),
-        },
-        VerifyWho::Url(url) => Probe::Url {
-            client: HttpClient::new(url.place.clone(), tls, QUESTION_TIMEOUT),
-            path: url.path.clone(),
-            url: url.shown(),
-        },
-    };
-    Verify::new(probe, config.window)
 }
 
 /// `shop/configmap/app@7 …`; objects of manifests have no version.

@@ -19,8 +19,17 @@ pub(crate) struct SidecarRules {
     pub(crate) folder: PathBuf,
     /// Whether file names say which object they are of (`UNIQUE_FILENAMES`).
     pub(crate) unique_names: bool,
-    /// Whether keys are left out whose value k8s-sidecar takes for the address of the content.
-    pub(crate) refuses_urls: bool,
+    /// Whether the value of a key that ends in `.url` is the address of the content.
+    pub(crate) fetches_urls: bool,
+}
+
+/// What becomes of a key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum KeyFile {
+    /// A file of this name with its value.
+    OfValue(String),
+    /// A file of this name with what is at its value, a URL.
+    OfUrl(String),
 }
 
 impl SidecarRules {
@@ -51,20 +60,26 @@ impl SidecarRules {
             .ok_or_else(|| self.outside(document, value))
     }
 
-    /// The name of a key's file; or why there is none.
-    pub(crate) fn file_name(&self, document: &Document, key: &str) -> Result<String, String> {
+    /// The file of a key; or why there is none.
+    pub(crate) fn file(&self, document: &Document, key: &str) -> Result<KeyFile, String> {
         let version = &document.version;
-        if self.refuses_urls && key.ends_with(URL_SUFFIX) {
+        let of_url = key.strip_suffix(URL_SUFFIX).filter(|_| self.fetches_urls);
+        if of_url == Some("") {
+            let whose = shown(version);
             return Err(format!(
-                "key {key:?} of {} is left out: content is not fetched from a URL; put it into the object",
-                shown(version)
+                "key {key:?} of {whose} is left out: there is no name before {URL_SUFFIX}"
             ));
         }
-        Ok(if self.unique_names {
-            let (namespace, kind, name) = (&version.namespace, version.kind, &version.name);
-            format!("namespace_{namespace}.{kind}_{name}.{key}")
+        let name = of_url.unwrap_or(key);
+        let name = if self.unique_names {
+            let (namespace, kind, object) = (&version.namespace, version.kind, &version.name);
+            format!("namespace_{namespace}.{kind}_{object}.{name}")
         } else {
-            key.to_owned()
+            name.to_owned()
+        };
+        Ok(match of_url {
+            Some(_) => KeyFile::OfUrl(name),
+            None => KeyFile::OfValue(name),
         })
     }
 
@@ -96,7 +111,7 @@ mod tests {
             annotation: Some("folder".to_owned()),
             folder: "/tmp/dashboards".into(),
             unique_names,
-            refuses_urls: true,
+            fetches_urls: true,
         }
     }
 
@@ -133,16 +148,18 @@ mod tests {
     }
 
     #[test]
-    fn names_may_say_whose_they_are_and_urls_are_not_fetched() {
+    fn names_may_say_whose_they_are_and_whether_their_content_is_elsewhere() {
         let document = document(None);
-        assert_eq!(
-            rules(false).file_name(&document, "a.json").as_deref(),
-            Ok("a.json")
-        );
-        assert_eq!(
-            rules(true).file_name(&document, "a.json").as_deref(),
-            Ok("namespace_shop.configmap_app.a.json")
-        );
-        assert!(rules(false).file_name(&document, "a.json.url").is_err());
+        let value = |name: &str| Ok(KeyFile::OfValue(name.to_owned()));
+        let url = |name: &str| Ok(KeyFile::OfUrl(name.to_owned()));
+        let unique = "namespace_shop.configmap_app.a.json";
+        assert_eq!(rules(false).file(&document, "a.json"), value("a.json"));
+        assert_eq!(rules(true).file(&document, "a.json"), value(unique));
+        assert_eq!(rules(false).file(&document, "a.json.url"), url("a.json"));
+        assert_eq!(rules(true).file(&document, "a.json.url"), url(unique));
+        assert!(rules(false).file(&document, ".url").is_err());
+        let mut own = rules(false);
+        own.fetches_urls = false;
+        assert_eq!(own.file(&document, "a.json.url"), value("a.json.url"));
     }
 }

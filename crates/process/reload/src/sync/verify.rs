@@ -11,10 +11,13 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::check::Check;
 use crate::command::Words;
-use crate::http::HttpClient;
+use crate::http::{HttpClient, TlsFiles};
+use crate::sync::config::{VerifyConfig, VerifyWho};
 
 /// Between two questions.
 const PERIOD: Duration = Duration::from_secs(1);
+/// How long one question may take.
+const QUESTION_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Asks for some time whether all is well.
 pub(crate) struct Verify {
@@ -24,7 +27,7 @@ pub(crate) struct Verify {
 }
 
 /// Who is asked.
-pub(crate) enum Probe {
+enum Probe {
     /// A command, by its exit code. It may say the same each second: that is shown once.
     Command { check: Check, shown: Mutex<Words> },
     /// A URL, by its status: 200 to 399 is well, as a probe of Kubernetes has it.
@@ -37,8 +40,26 @@ pub(crate) enum Probe {
 }
 
 impl Verify {
-    pub(crate) fn new(probe: Probe, window: Duration) -> Self {
-        Self { probe, window }
+    pub(crate) fn new(config: &VerifyConfig) -> Self {
+        let tls = TlsFiles {
+            ca: config.ca.clone(),
+            ..TlsFiles::system("verify")
+        };
+        let probe = match &config.who {
+            VerifyWho::Command(command) => Probe::Command {
+                check: Check::new(command.clone(), QUESTION_TIMEOUT),
+                shown: Mutex::default(),
+            },
+            VerifyWho::Url(url) => Probe::Url {
+                client: HttpClient::new(url.place.clone(), tls, QUESTION_TIMEOUT),
+                path: url.path.clone(),
+                url: url.shown(),
+            },
+        };
+        Self {
+            probe,
+            window: config.window,
+        }
     }
 
     /// Asks once a second until the window is over. Before the first good answer a bad one may be a program that is still
@@ -102,6 +123,7 @@ mod tests {
     use std::cell::Cell;
 
     use super::*;
+    use crate::http::scripted::{self, Pki, answer};
 
     /// `answers` is what is said each second (`+` well, `-` not); the last one is repeated. With how many questions it ended.
     async fn check(window_s: u64, answers: &str, expected: Result<(), &str>, questions: usize) {
@@ -134,5 +156,40 @@ mod tests {
         check(3, "-", Err("answer 3"), 4).await;
         check(3, "-+-", Err("it was well, and then: answer 2"), 3).await;
         check(30, "+++-", Err("it was well, and then: answer 3"), 4).await;
+    }
+
+    #[tokio::test]
+    async fn a_url_is_asked_over_tls_and_its_certificate_is_looked_at() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let (ours, others) = (Pki::new(), Pki::new());
+        let ca = directory.path().join("ca.crt");
+        std::fs::write(&ca, ours.authority()).expect("ours");
+        for (pki, status, expected) in [
+            (&ours, "204 No Content", Ok(())),
+            (&ours, "500 Oops", Err("answers 500 Internal Server Error")),
+            (
+                &others,
+                "204 No Content",
+                Err("its certificate is not signed by an authority of"),
+            ),
+        ] {
+            let acceptor = pki.acceptor("127.0.0.1", None);
+            let (address, asked) = scripted::tls(acceptor, vec![answer(status, "")]).await;
+            let url = format!("https://{address}/healthz?a");
+            let verify = Verify::new(&VerifyConfig {
+                who: VerifyWho::Url(url.parse().expect("a URL")),
+                window: Duration::ZERO,
+                ca: Some(ca.clone()),
+            });
+            let verified = verify.run(&[]).await;
+            match (&verified, expected) {
+                (Ok(()), Ok(())) => {
+                    let asked = asked.await.expect("it was asked");
+                    assert!(asked[0].starts_with("GET /healthz?a HTTP/1.1\r\n"), "{asked:?}");
+                }
+                (Err(why), Err(part)) => assert!(why.contains(part), "{why}"),
+                _ => panic!("{status}: {verified:?}"),
+            }
+        }
     }
 }
