@@ -10,7 +10,7 @@ struct Prometheus {
     directory: tempfile::TempDir,
     volume: Volume,
     port: u16,
-    _running: Program,
+    running: Program,
 }
 
 impl Prometheus {
@@ -32,7 +32,7 @@ impl Prometheus {
             directory,
             volume,
             port,
-            _running: Program::start(&mut command),
+            running: Program::start(&mut command),
         };
         prometheus.has_rules("first");
         Some(prometheus)
@@ -97,6 +97,37 @@ fn prometheus_says_itself_that_a_rule_file_is_broken_and_is_asked_until_it_is_me
     prometheus.swap("third");
     reload.says(&["change loaded"]);
     prometheus.has_rules("third");
+}
+
+#[test]
+fn a_signalled_prometheus_is_asked_whether_it_has_loaded_its_files() {
+    let Some(mut prometheus) = Prometheus::start() else {
+        return;
+    };
+    let pid = prometheus.running.pid().to_string();
+    let url = format!("http://127.0.0.1:{}/api/v1/status/runtimeinfo", prometheus.port);
+    let flags = [
+        "reload",
+        "--volume-dir",
+        prometheus.volume.name(),
+        "--signal",
+        "HUP",
+        "--pid",
+        &pid,
+        "--runtimeinfo-url",
+        &url,
+    ];
+    let mut reload = Program::hotmap_reload(&flags);
+    reload.says(&["content found"]);
+    prometheus.swap("second");
+    reload.says(&["change loaded"]);
+    // Without waiting: it was confirmed.
+    assert!(get(prometheus.port, "/api/v1/rules").contains("\"name\":\"second\""));
+    prometheus.break_rules();
+    reload.says(&["change not loaded", "it could not load its files"]);
+    prometheus.swap("third");
+    reload.says(&["change loaded"]);
+    assert!(get(prometheus.port, "/api/v1/rules").contains("\"name\":\"third\""));
 }
 
 #[test]

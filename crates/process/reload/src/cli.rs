@@ -2,6 +2,7 @@
 
 mod dialect;
 pub(crate) mod duration;
+mod flag_order;
 mod k8s_sidecar;
 mod probe;
 mod reload;

@@ -46,6 +46,14 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     Ok(total)
 }
 
+/// A duration that is not zero.
+pub(crate) fn positive(raw: &str) -> Result<Duration, String> {
+    match duration(raw)? {
+        Duration::ZERO => Err("it has to be more than 0".to_owned()),
+        time => Ok(time),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

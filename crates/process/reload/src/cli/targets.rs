@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use clap::Args;
 
-use super::duration::duration;
+use super::duration::{duration, positive};
+use super::flag_order::{FlagOrder, TargetFlag};
 use crate::check::Check;
 use crate::command::CommandLine;
 use crate::metric_names::MetricNames;
@@ -18,13 +19,16 @@ use crate::render::{Render, RenderPaths, Syntax, Undefined, Variables};
 use crate::target::Target;
 use crate::target::container::ContainerArgs;
 use crate::target::exec::{Exec, ExecArgs, command_line};
-use crate::target::signal::{SignalArgs, SignalName};
+use crate::target::signal::{ConfirmedSignal, SignalArgs, SignalName};
 use crate::target::unit::UnitArgs;
 use crate::target::webhook::WebhookArgs;
 
 /// Flags of all targets.
 #[derive(Debug, Clone, Default, Args)]
 pub struct TargetArgs {
+    // The first field: clap takes the values of a flag away when it reads them.
+    #[command(flatten)]
+    order: FlagOrder,
     #[command(flatten)]
     exec: ExecArgs,
     #[command(flatten)]
@@ -46,28 +50,38 @@ impl TargetArgs {
             .flatten()
     }
 
-    /// The targets in the order in which they are told: commands, which may prepare something, then the others.
+    /// The targets in the order in which they are told: that of the flags on the command line.
     fn targets(&self, timeout: Duration) -> Result<Vec<Box<dyn Target>>, String> {
-        let mut targets: Vec<Box<dyn Target>> = Vec::new();
-        for command in &self.exec.exec {
-            targets.push(Box::new(Exec::new(command.clone(), timeout)));
+        let mut targets: Vec<(_, Box<dyn Target>)> = Vec::new();
+        for (number, command) in self.exec.exec.iter().enumerate() {
+            let rank = self.order.rank(TargetFlag::Exec, number);
+            targets.push((rank, Box::new(Exec::new(command.clone(), timeout))));
         }
         if self.signal.is_for_nobody() {
             return Err("--signal needs --process, --pid-file or --pid: who is to be signalled".to_owned());
         }
         if let Some(signaller) = self.signal.target() {
-            targets.push(Box::new(signaller));
+            let target: Box<dyn Target> = match &self.signal.runtimeinfo_url {
+                Some(url) => Box::new(ConfirmedSignal::new(signaller, url.clone(), timeout)),
+                None => Box::new(signaller),
+            };
+            targets.push((self.order.rank(TargetFlag::Signal, 0), target));
         }
-        for webhook in self.webhook.targets().map_err(|error| error.to_string())? {
-            targets.push(Box::new(webhook));
+        let webhooks = self.webhook.targets().map_err(|error| error.to_string())?;
+        for (number, webhook) in webhooks.into_iter().enumerate() {
+            targets.push((self.order.rank(TargetFlag::Webhook, number), Box::new(webhook)));
         }
-        for unit in self.unit.targets() {
-            targets.push(Box::new(unit));
+        for (number, unit) in self.unit.targets().into_iter().enumerate() {
+            targets.push((self.order.rank(TargetFlag::Unit, number), Box::new(unit)));
         }
-        for container in self.container.targets() {
-            targets.push(Box::new(container));
+        for (number, container) in self.container.targets().into_iter().enumerate() {
+            targets.push((
+                self.order.rank(TargetFlag::Container, number),
+                Box::new(container),
+            ));
         }
-        Ok(targets)
+        targets.sort_by_key(|(rank, _)| *rank);
+        Ok(targets.into_iter().map(|(_, target)| target).collect())
     }
 }
 
@@ -111,7 +125,7 @@ pub struct ReloaderArgs {
     pub(crate) check_timeout: Duration,
     #[command(flatten)]
     pub(crate) targets: TargetArgs,
-    /// Tell all targets at once; without it each waits until the one before it has taken the change, commands first.
+    /// Tell all targets at once; without it each waits until the one before it on the command line has taken the change.
     #[arg(long, env = "HOTMAP_PARALLEL")]
     pub(crate) parallel: bool,
     /// From the first sign of a change until it is brought on its way, together with all that comes in between.
@@ -123,7 +137,7 @@ pub struct ReloaderArgs {
     /// The least time between one change that is brought on its way and the next one.
     #[arg(long, env = "HOTMAP_MIN_INTERVAL", value_name = "DURATION", default_value = "0", value_parser = duration)]
     pub(crate) min_interval: Duration,
-    /// How long one call of one target may take.
+    /// How long one call of one target may take; units and containers have times of their own.
     #[arg(long, env = "HOTMAP_TIMEOUT", value_name = "DURATION", default_value = "30s", value_parser = positive)]
     pub(crate) timeout: Duration,
     /// The pause before a call that has failed is repeated; it doubles up to --retry-delay-max, and half of it is drawn.
@@ -213,17 +227,35 @@ fn with_ordinal(variables: &Variables, name: &str) -> Variables {
     Arc::new(variables)
 }
 
-/// A duration that is not zero.
-fn positive(raw: &str) -> Result<Duration, String> {
-    match duration(raw)? {
-        Duration::ZERO => Err("it has to be more than 0".to_owned()),
-        time => Ok(time),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn targets_are_told_in_the_order_of_their_flags() {
+        use clap::Parser;
+        #[derive(Parser)]
+        struct Cli {
+            #[command(flatten)]
+            reloader: ReloaderArgs,
+        }
+        for (typed, names) in [
+            (
+                "--webhook-url http://a/ --exec one --unit u --signal HUP --process p --exec two --webhook-url=http://b/",
+                "POST http://a/, exec one, reload-or-restart of u.service, signal HUP to p, exec two, POST http://b/",
+            ),
+            ("--process p --exec one --signal HUP", "exec one, signal HUP to p"),
+            (
+                "--container c --check true --render a:b --exec one --container d",
+                "signal HUP to container c, exec one, signal HUP to container d",
+            ),
+        ] {
+            let cli = Cli::try_parse_from(["test"].into_iter().chain(typed.split(' '))).unwrap();
+            let targets = cli.reloader.targets.targets(Duration::from_secs(1)).unwrap();
+            let told: Vec<&str> = targets.iter().map(|target| target.name()).collect();
+            assert_eq!(told.join(", "), names, "{typed}");
+        }
+    }
 
     #[test]
     fn the_ordinal_of_a_pod_is_a_variable() {

@@ -11,6 +11,7 @@ use hyper::{Method, Request, StatusCode, Uri};
 use serde::Deserialize;
 
 use super::{Fired, Target, TargetError, TargetKind};
+use crate::cli::duration::positive;
 use crate::http::{Answer, HttpClient, Place, TlsFiles};
 
 /// Where engines listen: Docker, Podman of root. After them Podman of this user.
@@ -18,7 +19,7 @@ const SYSTEM_SOCKETS: [&str; 2] = ["/var/run/docker.sock", "/run/podman/podman.s
 /// A signal is one system call of the engine.
 const SIGNAL_PATIENCE: Duration = Duration::from_secs(10);
 /// A restart waits until the container has stopped: 10 s by Docker's default, longer where it was created so.
-const RESTART_PATIENCE: Duration = Duration::from_secs(180);
+const RESTART_PATIENCE: &str = "3m";
 
 /// Flags of containers.
 #[derive(Debug, Clone, Args)]
@@ -48,6 +49,15 @@ pub(crate) struct ContainerArgs {
     /// The engine's socket. By default Docker's, then Podman's, then Podman's of this user, whichever is there.
     #[arg(long, env = "HOTMAP_CONTAINER_SOCKET", value_name = "PATH")]
     pub(crate) container_socket: Option<PathBuf>,
+    /// How long the engine may take for a restart: it waits until the container has stopped.
+    #[arg(
+        long,
+        env = "HOTMAP_CONTAINER_TIMEOUT",
+        value_name = "DURATION",
+        default_value = RESTART_PATIENCE,
+        value_parser = positive
+    )]
+    pub(crate) container_timeout: Duration,
 }
 
 /// What is asked of the engine.
@@ -68,6 +78,7 @@ impl Default for ContainerArgs {
             container_action: ContainerAction::default(),
             container_signal: "HUP".to_owned(),
             container_socket: None,
+            container_timeout: positive(RESTART_PATIENCE).expect("it is a duration"),
         }
     }
 }
@@ -96,7 +107,7 @@ impl ContainerArgs {
                 (
                     format!("restart of container {container}"),
                     path,
-                    RESTART_PATIENCE,
+                    self.container_timeout,
                 )
             }
         };
@@ -160,6 +171,10 @@ impl Target for Container {
 
     fn name(&self) -> &str {
         &self.name
+    }
+
+    fn limits_itself(&self) -> bool {
+        true
     }
 
     fn fire<'a>(&'a self, _changes: &'a [Change]) -> BoxFuture<'a, Result<Fired, TargetError>> {

@@ -1,5 +1,6 @@
 //! A signal to the right process: `--signal`.
 
+mod confirm;
 mod process;
 mod resolve;
 
@@ -15,9 +16,12 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
+use crate::http::Url;
 use crate::target::{Fired, Target, TargetError, TargetKind};
 use process::ProcFs;
 use resolve::{Found, ResolveError};
+
+pub(crate) use confirm::ConfirmedSignal;
 
 /// Flags of the signal.
 #[derive(Debug, Clone, Default, Args)]
@@ -50,6 +54,16 @@ pub(crate) struct SignalArgs {
     #[arg(long, env = "HOTMAP_PID", value_name = "PID", requires = "signal", help_heading = "Targets",
         value_parser = clap::value_parser!(i32).range(1..))]
     pub(crate) pid: Option<i32>,
+    /// After the signal, ask Prometheus here (…/api/v1/status/runtimeinfo) until it says that it has loaded its files, for
+    /// --timeout. The certificate of an https URL is not looked at.
+    #[arg(
+        long,
+        env = "HOTMAP_RUNTIMEINFO_URL",
+        value_name = "URL",
+        requires = "signalled",
+        help_heading = "Targets"
+    )]
+    pub(crate) runtimeinfo_url: Option<Url>,
 }
 
 impl SignalArgs {

@@ -13,11 +13,14 @@
 
 mod systemd;
 
+use std::time::Duration;
+
 use clap::{Args, ValueEnum};
 use futures_util::future::BoxFuture;
 use hotmap_projection::Change;
 
 use super::{Fired, Target, TargetError, TargetKind};
+use crate::cli::duration::positive;
 use systemd::{Bus, JobResult, SystemdError};
 
 /// Endings of units' names. A name without one is that of a service, as for systemctl.
@@ -35,8 +38,12 @@ const UNIT_TYPES: [&str; 11] = [
     "scope",
 ];
 
+/// A job that hangs is ended by systemd itself, by default after 90 s of stopping and 90 s of starting
+/// (`DefaultTimeoutStopSec`, `DefaultTimeoutStartSec`), and then says what was wrong: that is waited for, and some time more.
+const JOB_PATIENCE: &str = "4m";
+
 /// Flags of units.
-#[derive(Debug, Clone, Default, Args)]
+#[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Units and containers")]
 pub(crate) struct UnitArgs {
     /// Reload this systemd unit over D-Bus, and wait until it has. Repeatable.
@@ -54,6 +61,28 @@ pub(crate) struct UnitArgs {
     /// The units are those of the user's own systemd, not of the system's.
     #[arg(long, env = "HOTMAP_UNIT_USER")]
     pub(crate) unit_user: bool,
+    /// How long systemd's job may take. A reload or start that hangs is ended by systemd itself before that, by default after
+    /// 90 s of stopping and 90 s of starting.
+    #[arg(
+        long,
+        env = "HOTMAP_UNIT_TIMEOUT",
+        value_name = "DURATION",
+        default_value = JOB_PATIENCE,
+        value_parser = positive
+    )]
+    pub(crate) unit_timeout: Duration,
+}
+
+impl Default for UnitArgs {
+    /// As without any flag.
+    fn default() -> Self {
+        Self {
+            unit: Vec::new(),
+            unit_action: UnitAction::default(),
+            unit_user: false,
+            unit_timeout: positive(JOB_PATIENCE).expect("it is a duration"),
+        }
+    }
 }
 
 /// What is asked of systemd: systemctl's words.
@@ -97,7 +126,7 @@ impl UnitArgs {
         let targets = self
             .unit
             .iter()
-            .map(|unit| Unit::new(unit, self.unit_action, bus.clone()));
+            .map(|unit| Unit::new(unit, self.unit_action, bus.clone(), self.unit_timeout));
         targets.collect()
     }
 }
@@ -129,15 +158,30 @@ pub(crate) struct Unit {
     unit: String,
     action: UnitAction,
     bus: Bus,
+    patience: Duration,
 }
 
 impl Unit {
-    fn new(unit: &str, action: UnitAction, bus: Bus) -> Self {
+    fn new(unit: &str, action: UnitAction, bus: Bus, patience: Duration) -> Self {
         Self {
             name: format!("{} of {unit}", action.word()),
             unit: unit.to_owned(),
             action,
             bus,
+            patience,
+        }
+    }
+
+    fn timed_out(&self) -> TargetError {
+        let (unit, patience) = (&self.unit, self.patience);
+        TargetError {
+            message: format!(
+                "{} failed: its job has not ended within {patience:?} (--unit-timeout) and still runs; \
+                 `systemctl list-jobs` and `journalctl -u {unit}` say more",
+                self.name
+            ),
+            reason: "timeout",
+            is_temporary: true,
         }
     }
 
@@ -174,9 +218,16 @@ impl Target for Unit {
         &self.name
     }
 
+    fn limits_itself(&self) -> bool {
+        true
+    }
+
     fn fire<'a>(&'a self, _changes: &'a [Change]) -> BoxFuture<'a, Result<Fired, TargetError>> {
         Box::pin(async move {
-            let job = systemd::run_job(&self.bus, self.action.method(), &self.unit).await;
+            let job = systemd::run_job(&self.bus, self.action.method(), &self.unit);
+            let Ok(job) = tokio::time::timeout(self.patience, job).await else {
+                return Err(self.timed_out());
+            };
             let result = job.map_err(|error| self.failed(&error))?;
             self.ended(&result)
         })

@@ -34,6 +34,7 @@ struct Said {
     reload_method: String,
     reload_timeout: OsString,
     process: OsString,
+    runtimeinfo_url: OsString,
     listen_address: OsString,
     watch_interval: OsString,
     delay_interval: OsString,
@@ -89,6 +90,9 @@ pub(super) fn translate(flags: Vec<Flag>) -> Result<Call, DialectError> {
         "signal" => {
             call.flag("--signal", "HUP");
             call.flag("--process", said.process);
+            if !said.runtimeinfo_url.is_empty() {
+                call.flag("--runtimeinfo-url", said.runtimeinfo_url);
+            }
         }
         _ => {
             let message = "http or signal is expected";
@@ -126,6 +130,8 @@ fn said(flags: Vec<Flag>) -> Result<Said, DialectError> {
         reload_method: "http".to_owned(),
         reload_timeout: "30s".into(),
         process: "prometheus".into(),
+        // Without the flag the process may be another one than Prometheus.
+        runtimeinfo_url: OsString::new(),
         listen_address: OsString::new(),
         watch_interval: "3m".into(),
         delay_interval: "1s".into(),
@@ -149,24 +155,28 @@ fn said(flags: Vec<Flag>) -> Result<Said, DialectError> {
             "retry-interval" => said.retry_interval = flag.value,
             "statefulset-ordinal-from-envvar" => said.ordinal_from = flag.value,
             "log-level" => said.log_level = flag.text(),
-            "runtimeinfo-url" => said.notes.push(
-                "--runtimeinfo-url is not asked: whether Prometheus has taken the files after a signal is not known; \
-                 --reload-method http says so"
-                    .to_owned(),
-            ),
+            "runtimeinfo-url" => said.runtimeinfo_url = flag.value,
             "log-format" if flag.value == "logfmt" => {}
-            "log-format" => said.notes.push("--log-format is not followed: logs are lines of text".to_owned()),
+            "log-format" => said
+                .notes
+                .push("--log-format is not followed: logs are lines of text".to_owned()),
             // There is no collector whose memory would need a limit.
             "auto-gomemlimit-ratio" => {}
             "web-config-file" if flag.value.is_empty() => {}
             "web-config-file" => {
                 return Err(DialectError::Unsupported {
                     flag: "web-config-file",
-                    message: "/metrics is served without TLS and credentials; leave the flag away, and keep strangers \
-                              out with a NetworkPolicy",
+                    message: "/metrics is served without TLS and credentials: leave the flag away and give \
+                              --listen-address=127.0.0.1:8080 to a proxy that has them, or keep strangers out with a \
+                              NetworkPolicy",
                 });
             }
-            _ => return Err(DialectError::Unknown { program: "prometheus-config-reloader", flag: flag.name }),
+            _ => {
+                return Err(DialectError::Unknown {
+                    program: "prometheus-config-reloader",
+                    flag: flag.name,
+                });
+            }
         }
     }
     if said.config_file.is_empty() && !said.envsubst_file.is_empty() {

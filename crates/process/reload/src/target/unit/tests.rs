@@ -107,7 +107,9 @@ impl PrivateBus {
     }
 
     fn target(&self, action: UnitAction) -> Unit {
-        Unit::new("app.service", action, Bus::At(self.address.clone()))
+        // No test waits for it but the one about it.
+        let patience = Duration::from_secs(600);
+        Unit::new("app.service", action, Bus::At(self.address.clone()), patience)
     }
 
     async fn connect(&self) -> Connection {
