@@ -1,5 +1,5 @@
-//! Measures how long a swap of a projected volume takes to become a signal, or a request, beside what the bare system
-//! calls cost on the same machine.
+//! Measures how long a swap of a projected volume takes to become a signal, a request, or an answer of the local endpoint, and
+//! how long `probe` takes, beside what the bare system calls cost on the same machine.
 //!
 //! ```text
 //! cargo build --release -p hotmap-reload-cli --bins --examples
@@ -8,6 +8,9 @@
 //!
 //! Each way is measured from just before the `rename` of `..data` until this process has the signal, or has accepted the
 //! connection and read the request. The floor is a thread that waits in `inotify` and sends the signal itself.
+
+#[path = "latency/endpoint.rs"]
+mod endpoint;
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -28,6 +31,8 @@ const PATIENCE: Duration = Duration::from_secs(30);
 const PAUSE: Duration = Duration::from_millis(10);
 /// Swaps that warm caches up and are not counted.
 const WARM_UP: usize = 20;
+/// Each probe is a process.
+const PROBES_MAX: usize = 200;
 
 fn main() {
     let mut arguments = std::env::args().skip(1);
@@ -61,6 +66,9 @@ fn main() {
         swaps,
     );
     webhook(&binary, swaps);
+    endpoint::events(&binary, swaps);
+    endpoint::long_poll(&binary, swaps);
+    endpoint::probes(&binary, swaps.min(PROBES_MAX));
 }
 
 /// When signals arrive.
