@@ -498,6 +498,15 @@ fn in_the_environment_of_k8s_sidecar_keys_that_end_in_url_are_fetched_and_the_la
     running.line_with("content cannot be fetched, the last one stays");
     running.line_with("revision written");
     assert_eq!(home.shown("d"), "motd.txt=hello plain=2");
+    // Once: it is asked as often as it may be, and then the rest is written.
+    call.env("METHOD", "LIST")
+        .env("REQ_RETRY_TOTAL", "1")
+        .env("FOLDER", "once");
+    let output = call.output().expect("it starts");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}");
+    assert!(said.contains("/gone answers 500"), "{said}");
+    assert_eq!(home.shown("once"), "plain=2");
 }
 
 #[test]

@@ -38,6 +38,16 @@ fn names_and_signals_are_checked() {
     assert_eq!(targets(&["--container", "a b"]).unwrap().len(), 2);
     assert!(targets(&[]).unwrap().is_empty());
     assert!(ContainerArgs::default().targets().is_empty());
+    let restart = ["--container", "a", "--container-action", "restart"];
+    for (flags, patience_s) in [
+        (&["--container", "a", "--container-timeout", "9m"][..], 10),
+        (&restart, 180),
+        (&[&restart[..], &["--container-timeout", "9m"]].concat(), 540),
+    ] {
+        let target = targets(flags).unwrap().remove(0);
+        assert!(target.limits_itself());
+        assert_eq!(target.patience, Duration::from_secs(patience_s), "{flags:?}");
+    }
     for bad in [
         &["--container", "a/b"][..],
         &["--container", "../a"],

@@ -136,6 +136,8 @@ enum Act {
     Refuse(&'static str, &'static str),
     /// It leaves the bus without an answer.
     Leave,
+    /// The job is queued, and never ends.
+    Hang,
 }
 
 /// Answers one job, and says what was asked.
@@ -158,6 +160,11 @@ async fn systemd(bus: &PrivateBus, act: Act) -> JoinHandle<String> {
             match act {
                 Act::Refuse(name, text) => connection.reply_error(&header, name, &text).await.unwrap(),
                 Act::Leave => return method,
+                Act::Hang => {
+                    let path = ObjectPath::try_from("/org/freedesktop/systemd1/job/7").unwrap();
+                    connection.reply(&header, &path).await.unwrap();
+                    std::future::pending().await
+                }
                 Act::End(result) => {
                     let path = |id: u32| {
                         ObjectPath::try_from(format!("/org/freedesktop/systemd1/job/{id}")).unwrap()
@@ -276,6 +283,24 @@ async fn what_systemd_refuses_has_its_sentence() {
         );
         systemd.await.unwrap();
     }
+}
+
+#[tokio::test]
+async fn a_job_that_does_not_end_is_waited_for_as_long_as_its_own_flag_says() {
+    let Some(bus) = PrivateBus::start() else { return };
+    let _systemd = systemd(&bus, Act::Hang).await;
+    let mut target = bus.target(UnitAction::Restart);
+    target.patience = Duration::from_millis(20);
+    assert!(target.limits_itself());
+    let error = target.fire(&[]).await.unwrap_err();
+    assert!(error.message.contains("within 20ms (--unit-timeout)"), "{error}");
+    assert_eq!((error.reason, error.is_temporary), ("timeout", true));
+    assert_eq!(
+        flags(&["--unit", "a"]).unwrap()[0].patience,
+        Duration::from_secs(240)
+    );
+    let flags = flags(&["--unit", "a", "--unit-timeout", "10m"]).unwrap();
+    assert_eq!(flags[0].patience, Duration::from_secs(600));
 }
 
 #[tokio::test]
