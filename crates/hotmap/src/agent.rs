@@ -13,7 +13,7 @@ use anyhow::Context;
 use door::Door;
 use hotmap_agent::{Access, Agent, AgentConfig, AgentError, Metrics};
 use hotmap_client::{Client, ClientConfig, Surroundings};
-use hotmap_runtime::BootId;
+use hotmap_runtime::{BootId, PodNetwork};
 pub(crate) use join::JoinArgs;
 use tokio::task::spawn_blocking;
 use tokio_util::task::AbortOnDropHandle;
@@ -103,6 +103,9 @@ pub(crate) async fn run(call: AgentCall) -> anyhow::Result<()> {
         allow_privileged: call.node.allow_privileged,
         configuration_events: call.node.configuration_events,
         api_for_pods: None,
+        api_for_host: None,
+        pod_network: call.node.pod_network,
+        resolv_conf: call.node.resolv_conf.clone(),
         boot_id: call.node.boot_id.as_deref().map(BootId::injected),
         change_detection: call.node.following.change_detection,
         sync_frequency: call.node.following.sync_frequency,
@@ -112,9 +115,10 @@ pub(crate) async fn run(call: AgentCall) -> anyhow::Result<()> {
     };
     let starting = async {
         let prepared = Agent::prepare(config).await?;
-        prepared.start(client.clone()).await
+        let network = prepared.network().clone();
+        prepared.start(client.clone()).await.map(|agent| (agent, network))
     };
-    let agent = tokio::select! {
+    let (agent, network) = tokio::select! {
         started = starting => started.context("the node does not start")?,
         _ = signals.next() => anyhow::bail!("stopped before it was ready: {url} has not taken the node yet"),
     };
@@ -125,6 +129,7 @@ pub(crate) async fn run(call: AgentCall) -> anyhow::Result<()> {
     ));
     say(format_args!("  API         {url}"));
     say(format_args!("  node        {} ({node_ip})", call.node.name));
+    say_network(&network);
     say(format_args!(
         "  serves      {} for logs and commands",
         listener.local_addr()?
@@ -166,6 +171,17 @@ pub(crate) async fn run_to_its_end(
         .await
         .with_context(|| format!("{by}; not all pods of this one could be ended"))?;
     Err(AgentError::Fenced(by)).context("all pods of this node were ended: another agent acts for it now")
+}
+
+/// What pods are connected to, and what is wrong with that.
+pub(crate) fn say_network(network: &PodNetwork) {
+    match network.cidr {
+        Some(cidr) => say(format_args!("  pods        {cidr}")),
+        None => say("  pods        share this host's network"),
+    }
+    for trouble in &network.troubles {
+        say(format_args!("  warning     {trouble}"));
+    }
 }
 
 /// The last line for the user.

@@ -70,6 +70,9 @@ async fn stay_up(config: &UpConfig, data_dir: &DataDir, kubeconfig: &Path) -> an
         Some(node) => say(format_args!("  node        {}", node.name)),
         None => say("  node        none here: pods stay Pending until `hotmap agent` brings one"),
     }
+    if let Some(network) = plane.pod_network() {
+        crate::agent::say_network(network);
+    }
     say("");
     say(format_args!(
         "  export KUBECONFIG={}",

@@ -61,6 +61,8 @@ mod lifecycle;
 mod live_subpath;
 #[path = "node/logs.rs"]
 mod logs;
+#[path = "node/network.rs"]
+mod network;
 #[path = "node/nginx.rs"]
 mod nginx;
 #[path = "node/observed.rs"]

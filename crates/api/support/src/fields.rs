@@ -3,6 +3,7 @@
 mod container;
 mod environment;
 mod lifecycle;
+mod names;
 mod pod_security_context;
 mod pod_spec;
 mod probe;
@@ -19,6 +20,9 @@ pub const TABLES: &[Table] = &[
     pod_spec::POD_SPEC,
     pod_spec::POD_OS,
     pod_spec::POD_READINESS_GATE,
+    names::POD_DNS_CONFIG,
+    names::POD_DNS_CONFIG_OPTION,
+    names::HOST_ALIAS,
     scheduling::AFFINITY,
     scheduling::NODE_AFFINITY,
     scheduling::NODE_SELECTOR,

@@ -9,6 +9,10 @@ use crate::{Row, State, TABLES, Table};
 
 /// Why a pod is refused for a field that no table has: it is newer than the node.
 const UNKNOWN: &str = "this node does not know it";
+/// A pod is root in its user namespace, which the host's network does not belong to.
+const LOW_PORT: &str = "a port of the host below 1024, where no pod may listen";
+/// `net.ipv4.ip_unprivileged_port_start`, unless the host says otherwise.
+const LOW_PORTS_END: u64 = 1_024;
 const OWN_RESTART_POLICY: &str = "only Always is supported, which makes a sidecar of an init container";
 
 /// A field that is set and does not do here what it says.
@@ -28,6 +32,7 @@ pub fn judge(spec: &Map<String, Value>) -> Vec<Finding> {
     let mut judge = Judge {
         path: String::new(),
         findings: Vec::new(),
+        host_network: spec.get("hostNetwork") == Some(&Value::Bool(true)),
     };
     judge.message(spec, pod_spec());
     judge.findings
@@ -50,6 +55,8 @@ pub(crate) fn table(message: &Message) -> Option<&'static Table> {
 struct Judge {
     path: String,
     findings: Vec<Finding>,
+    /// Its ports are those of the host.
+    host_network: bool,
 }
 
 impl Judge {
@@ -69,6 +76,15 @@ impl Judge {
     }
 
     fn row(&mut self, row: &Row, value: &Value, message: &'static Message) {
+        if self.host_network {
+            match row.field {
+                "hostIP" | "hostPort" => return,
+                "containerPort" if value.as_u64().is_some_and(|port| port < LOW_PORTS_END) => {
+                    return self.find(State::Warned, LOW_PORT);
+                }
+                _ => {}
+            }
+        }
         let (state, why) = row.outcome(&shown(value));
         if state != State::Works {
             return self.find(state, why);
@@ -190,6 +206,15 @@ mod tests {
             (
                 json!({"imagePullSecrets": [{"name": "x"}]}),
                 "warned imagePullSecrets: no image is pulled",
+            ),
+            (
+                json!({"containers": [{"ports": [{"containerPort": 80, "hostPort": 8080}]}]}),
+                "warned containers[0].ports[0].hostPort: no port of the host leads to a pod",
+            ),
+            (
+                json!({"hostNetwork": true, "containers": [{"ports": [{"containerPort": 8080, "hostPort": 8080},
+                    {"containerPort": 80, "hostPort": 80, "hostIP": "127.0.0.1"}]}]}),
+                "warned containers[0].ports[1].containerPort: a port of the host below 1024, where no pod may listen",
             ),
             (
                 json!({"containers": [{"volumeMounts": [{"mountPropagation": "HostToContainer"}]}]}),

@@ -5,7 +5,7 @@ use std::{net::SocketAddr, path::Path, sync::Arc};
 use anyhow::{Context, anyhow};
 use hotmap_agent::{Access, Agent, AgentConfig, ApiForPods, DigestKey, Metrics, PreparedAgent};
 use hotmap_client::{Client, ClientConfig, Server, Timeouts};
-use hotmap_runtime::BootId;
+use hotmap_runtime::{BootId, PodNetwork};
 use hotmap_server::{
     NodeAccess, ServerConfig,
     credentials::{Credentials, Identity},
@@ -37,6 +37,8 @@ pub(super) struct Plane {
     stop_clients: watch::Sender<bool>,
     /// The pods of the node, if there is one.
     pods: Option<Access>,
+    /// What they are connected to.
+    pod_network: Option<PodNetwork>,
 }
 
 impl Plane {
@@ -63,12 +65,22 @@ impl Plane {
             }
             None => None,
         };
-        let mut pods_door = None;
+        let (mut pods_door, mut pod_network) = (None, None);
         if let Some(prepared) = &mut prepared {
-            let door = pods_door::open(prepared.gateway(), &prepared.bridge(), address)?;
-            names.push(door.address.ip().to_string());
-            prepared.tell_pods(ApiForPods::Address(door.address));
-            pods_door = Some(door);
+            let on_the_host = reachable(address);
+            let bridge = prepared.bridge().zip(prepared.network().cidr);
+            let for_pods = match bridge {
+                Some((bridge, cidr)) => {
+                    let door = pods_door::open(cidr.gateway(), &bridge, address)?;
+                    let at = door.address;
+                    names.push(at.ip().to_string());
+                    pods_door = Some(door);
+                    at
+                }
+                None => on_the_host,
+            };
+            prepared.tell_pods(ApiForPods::Address(for_pods), on_the_host);
+            pod_network = Some(prepared.network().clone());
         }
         // Files and, on the first start, key pairs: not on a worker of the runtime.
         let (credentials, store) = spawn_blocking(move || -> anyhow::Result<_> {
@@ -107,6 +119,7 @@ impl Plane {
             clients: JoinSet::new(),
             stop_clients,
             pods: None,
+            pod_network,
         };
         let Ok(objects) = ready.await else {
             return Err(plane.failed().await);
@@ -160,6 +173,11 @@ impl Plane {
     /// Where the API is.
     pub(super) fn url(&self) -> &str {
         &self.url
+    }
+
+    /// What the pods of the node are connected to, if there is one.
+    pub(super) fn pod_network(&self) -> Option<&PodNetwork> {
+        self.pod_network.as_ref()
     }
 
     /// A client in this process, with an identity of ours.
@@ -251,6 +269,9 @@ async fn prepare_node(
         allow_privileged: config.allow_privileged,
         configuration_events: config.configuration_events,
         api_for_pods: None,
+        api_for_host: None,
+        pod_network: config.pod_network,
+        resolv_conf: config.resolv_conf.clone(),
         boot_id: config.boot_id.as_deref().map(BootId::injected),
         change_detection: config.following.change_detection,
         sync_frequency: config.following.sync_frequency,

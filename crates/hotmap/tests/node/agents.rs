@@ -16,7 +16,7 @@ pub(crate) struct Agent {
     data_dir: PathBuf,
     /// The network namespace it lives in; `None`: this one.
     network: Option<String>,
-    running: Option<Running>,
+    pub(crate) running: Option<Running>,
 }
 
 impl Agent {
@@ -109,7 +109,7 @@ pub(crate) fn token(server: &Server) -> Value {
 }
 
 #[track_caller]
-fn ip(arguments: &str) {
+pub(crate) fn ip(arguments: &str) {
     finish(Command::new("ip").args(arguments.split_whitespace()), None).ok();
 }
 
@@ -119,7 +119,7 @@ const OWN_NETWORK: &str = "HOTMAP_E2E_OWN_NETWORK";
 const SERVER_ADDRESS: &str = "192.0.2.1";
 
 /// Runs a test again, in a process with a network of its own; true in that process.
-fn in_own_network(test: &str) -> bool {
+pub(crate) fn in_own_network(test: &str) -> bool {
     if env::var_os(OWN_NETWORK).is_some() {
         return true;
     }

@@ -136,11 +136,6 @@ fn what_this_node_cannot_give_is_refused_by_name() {
     };
     for (name, spec, message) in [
         (
-            "net",
-            spec("hostNetwork", json!(true)),
-            "spec.hostNetwork: the host's network is not given to pods",
-        ),
-        (
             "hook",
             container(json!({"lifecycle": {"preStop": {"tcpSocket": {"port": 1}}}})),
             "spec.containers[0].lifecycle.preStop.tcpSocket: it never did anything, and upstream's hook fails too",

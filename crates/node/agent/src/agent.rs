@@ -5,16 +5,16 @@ mod workers;
 
 use std::{
     collections::BTreeMap,
-    net::{IpAddr, Ipv4Addr},
+    net::{IpAddr, SocketAddr},
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{Arc, atomic::AtomicBool},
     time::Duration,
 };
 
 use hotmap_client::{Backoff, Client, ClientError, ClientListWatch, FollowEvent, RawObject, ResourcePath};
 use hotmap_runtime::{
-    BootId, ConfigError, Event, HostImagesError, OpenError, Prepared, PurgeError, Runtime, RuntimeConfig,
-    SandboxState,
+    BootId, ConfigError, Event, HostImagesError, OpenError, PodCidr, PodNetwork, PodNetworkConfig, Prepared,
+    PurgeError, Runtime, RuntimeConfig, SandboxState,
 };
 use parking_lot::Mutex;
 use serde_json::Value;
@@ -26,7 +26,8 @@ use crate::{
     clock::SystemClock,
     configuration_events::ConfigurationEvents,
     environment::{self, ApiForPods},
-    events::Recorder,
+    events::{Recorder, Subject},
+    host_ports::HostPorts,
     images::Images,
     metrics::Metrics,
     node::{self, HeldByAnother, LeaseError, Machine, NodeLease},
@@ -37,7 +38,7 @@ use crate::{
     report::{DigestKeyError, Reports, Snapshots},
     tokens::TokenCache,
     volumes::{Placement, PlacementError, VolumeManager},
-    worker::{Shared, Wanted},
+    worker::{ServiceEnvironment, Shared, Wanted},
 };
 use workers::{Nudges, Workers};
 
@@ -67,6 +68,12 @@ pub struct AgentConfig {
     pub configuration_events: bool,
     /// Where pods find the API; without it they are not told.
     pub api_for_pods: Option<ApiForPods>,
+    /// Where pods that share the host's network find it.
+    pub api_for_host: Option<SocketAddr>,
+    /// What pods are connected to.
+    pub pod_network: PodNetworkConfig,
+    /// A `resolv.conf` other than the host's, for pods that have its name servers.
+    pub resolv_conf: Option<PathBuf>,
     /// The running boot; the kernel's own unless a test pretends a reboot.
     pub boot_id: Option<BootId>,
     /// How changes of ConfigMaps and Secrets are found.
@@ -152,19 +159,20 @@ pub struct PreparedAgent {
 }
 
 impl PreparedAgent {
-    /// The node's address on the bridge of its pods: what a pod calls its gateway.
-    pub fn gateway(&self) -> Ipv4Addr {
-        self.runtime.gateway()
+    /// What pods are connected to.
+    pub fn network(&self) -> &PodNetwork {
+        self.runtime.network()
     }
 
-    /// The bridge's name on the host.
-    pub fn bridge(&self) -> String {
+    /// The bridge's name on the host, if pods have a network of their own.
+    pub fn bridge(&self) -> Option<String> {
         self.runtime.bridge()
     }
 
-    /// From now on pods are told that the API is here.
-    pub fn tell_pods(&mut self, api: ApiForPods) {
+    /// From now on pods are told that the API is here, and those that share the host's network that it is there.
+    pub fn tell_pods(&mut self, api: ApiForPods, on_the_host: SocketAddr) {
         self.config.api_for_pods = Some(api);
+        self.config.api_for_host = Some(on_the_host);
     }
 
     /// Attaches to the pods that run, prepares the volumes, registers the node. Pods are followed by [`Agent::run`].
@@ -215,6 +223,7 @@ impl Agent {
             recording.await;
             AgentError::TaskEnded("event recorder".to_owned())
         });
+        tell_network_troubles(&config.metrics, &recorder, &machine.name, runtime.network());
         let server = objects::probe(&client, &machine.name).await;
         let lease = register(&client, &machine, &config.instance_id, server).await?;
         let held = node::keep_alive(client.clone(), machine.clone(), lease, server);
@@ -256,7 +265,16 @@ impl Agent {
             volumes.look_up_in(Arc::clone(&objects), Arc::clone(&tokens), reports.clone(), events);
             Shared {
                 client,
-                service_environment: environment::of_api(config.api_for_pods, runtime.gateway()),
+                service_environment: ServiceEnvironment {
+                    on_the_bridge: environment::of_api(
+                        config.api_for_pods,
+                        runtime.network().cidr.map(PodCidr::gateway),
+                    ),
+                    on_the_host: environment::of_api(config.api_for_host.map(ApiForPods::Address), None),
+                },
+                host_ports: HostPorts::default(),
+                resolv_conf: config.resolv_conf,
+                told_of_cluster_dns: AtomicBool::new(false),
                 runtime,
                 objects,
                 tokens,
@@ -390,6 +408,14 @@ impl Agent {
     }
 }
 
+/// What pods cannot reach is one matter, told once in each place where somebody looks.
+fn tell_network_troubles(metrics: &Metrics, recorder: &Recorder, node: &str, network: &PodNetwork) {
+    metrics.set_network_troubles(&network.troubles);
+    let Some(message) = network.warning() else { return };
+    warn!(node, troubles = %message, "the pods' network is not whole");
+    recorder.warning(Subject::node(node), "PodNetworkDegraded", message);
+}
+
 /// What a change of an object sets in motion: the volumes at once, then the pods, whose containers may wait for it.
 fn on_change(
     shared: std::sync::Weak<Shared>,
@@ -455,6 +481,7 @@ fn runtime_config(config: &AgentConfig) -> Result<RuntimeConfig, AgentError> {
         allow_privileged: config.allow_privileged,
         mask: vec![config.data_dir.clone()],
         self_exe: RuntimeConfig::self_exe(),
+        pod_network: config.pod_network,
         boot_id: match &config.boot_id {
             Some(pretended) => pretended.clone(),
             None => BootId::current().map_err(AgentError::BootId)?,
@@ -477,6 +504,9 @@ pub async fn down(data_dir: &Path, instance_id: &str) -> Result<(), AgentError> 
         allow_privileged: false,
         configuration_events: false,
         api_for_pods: None,
+        api_for_host: None,
+        pod_network: PodNetworkConfig::default(),
+        resolv_conf: None,
         boot_id: None,
         change_detection: ChangeDetection::default(),
         sync_frequency: Duration::from_secs(60),

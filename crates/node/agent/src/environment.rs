@@ -32,10 +32,13 @@ pub enum ApiForPods {
 }
 
 /// The variables of the service `kubernetes` (`pkg/kubelet/envvars`, Kubernetes 1.36), whose only port is called `https`.
-pub(crate) fn of_api(api: Option<ApiForPods>, gateway: Ipv4Addr) -> Environment {
+pub(crate) fn of_api(api: Option<ApiForPods>, gateway: Option<Ipv4Addr>) -> Environment {
     let at = match api {
         None => return Environment::new(),
-        Some(ApiForPods::Bridge(port)) => SocketAddr::new(IpAddr::V4(gateway), port),
+        Some(ApiForPods::Bridge(port)) => match gateway {
+            Some(gateway) => SocketAddr::new(IpAddr::V4(gateway), port),
+            None => return Environment::new(),
+        },
         Some(ApiForPods::Address(at)) => at,
     };
     let (host, port) = (at.ip().to_string(), at.port().to_string());
@@ -311,8 +314,9 @@ mod tests {
 
     #[test]
     fn pods_are_told_where_the_api_is() {
-        let gateway = Ipv4Addr::new(10, 88, 0, 1);
+        let gateway = Some(Ipv4Addr::new(10, 88, 0, 1));
         assert_eq!(of_api(None, gateway), Environment::new());
+        assert_eq!(of_api(Some(ApiForPods::Bridge(6443)), None), Environment::new());
         let shown = |api| -> Vec<String> {
             let variables = of_api(Some(api), gateway);
             variables

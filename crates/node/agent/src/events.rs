@@ -1,4 +1,4 @@
-//! Events about pods, told to the API: repeated ones are counted, not told again; so is newer word of the same matter.
+//! Events about pods and the node, told to the API: repeated ones are counted, not told again; so is newer word of the same matter.
 //!
 //! Bounded and best effort, as upstream's recorder: an event that cannot be sent is logged and dropped, never waited for.
 
@@ -52,6 +52,17 @@ impl Subject {
             namespace: metadata.namespace.clone(),
             name: metadata.name.clone(),
             uid: metadata.uid.clone(),
+            field_path: String::new(),
+        }
+    }
+
+    /// The node itself. Upstream's events about nodes are in `default` and have the name for a uid.
+    pub(crate) fn node(name: &str) -> Self {
+        Self {
+            kind: "Node",
+            namespace: "default".to_owned(),
+            name: name.to_owned(),
+            uid: name.to_owned(),
             field_path: String::new(),
         }
     }
@@ -229,8 +240,11 @@ async fn send(
     }
     let subject = &told.subject;
     let name = event_name(&subject.name, now);
-    let mut involved = json!({"apiVersion": "v1", "kind": subject.kind, "namespace": subject.namespace,
-        "name": subject.name, "uid": subject.uid});
+    let mut involved =
+        json!({"apiVersion": "v1", "kind": subject.kind, "name": subject.name, "uid": subject.uid});
+    if subject.kind != "Node" {
+        involved["namespace"] = subject.namespace.clone().into();
+    }
     if !subject.field_path.is_empty() {
         involved["fieldPath"] = subject.field_path.clone().into();
     }

@@ -5,6 +5,7 @@
 use std::{sync::Arc, time::Duration};
 
 use hotmap_client::{FollowObserver, WatchEnd};
+use hotmap_runtime::NetworkTrouble;
 use prometheus_client::{
     encoding::EncodeLabelSet,
     metrics::{counter::Counter, family::Family, gauge::Gauge, histogram::Histogram},
@@ -38,6 +39,7 @@ struct Counts {
     reconnects: Family<ReasonLabels, Counter>,
     reports: Family<OutcomeLabels, Counter>,
     socket_messages: Family<OutcomeLabels, Counter>,
+    network_troubles: Family<ReasonLabels, Gauge>,
 }
 
 impl Default for Counts {
@@ -58,6 +60,7 @@ impl Default for Counts {
             reconnects: Family::default(),
             reports: Family::default(),
             socket_messages: Family::default(),
+            network_troubles: Family::default(),
         }
     }
 }
@@ -139,6 +142,11 @@ impl Counts {
                 .get_or_create(&OutcomeLabels { outcome })
                 .inc_by(0);
         }
+        for reason in NetworkTrouble::REASONS {
+            self.network_troubles
+                .get_or_create(&ReasonLabels { reason })
+                .set(0);
+        }
         for reason in FailureReason::ALL.map(FailureReason::as_str) {
             self.failures.get_or_create(&ReasonLabels { reason }).inc_by(0);
         }
@@ -216,6 +224,21 @@ impl Metrics {
             help,
             counts.socket_messages.clone(),
         );
+        let help = "Whether something on this host keeps pods from reaching what they might, by what it is";
+        registry.register(
+            "hotmap_pod_network_troubles",
+            help,
+            counts.network_troubles.clone(),
+        );
+    }
+
+    /// What keeps pods from reaching what they might.
+    pub(crate) fn set_network_troubles(&self, troubles: &[NetworkTrouble]) {
+        for reason in NetworkTrouble::REASONS {
+            let holds = troubles.iter().any(|trouble| trouble.reason() == reason);
+            let gauge = self.0.network_troubles.get_or_create(&ReasonLabels { reason });
+            gauge.set(i64::from(holds));
+        }
     }
 
     /// A change that was heard of `heard` ago, and committed `committed` ago, became visible in one volume.
@@ -328,6 +351,7 @@ mod tests {
         metrics.swapped(SwapOutcome::Unavailable);
         metrics.reported(true);
         metrics.socket_message(false);
+        metrics.set_network_troubles(&[NetworkTrouble::NoForwarding]);
         metrics.set_volumes(3);
         metrics.opened();
         metrics.opened();
@@ -354,6 +378,8 @@ mod tests {
             "hotmap_delivery_reports_total{outcome=\"failed\"} 0",
             "hotmap_agent_socket_messages_total{outcome=\"accepted\"} 0",
             "hotmap_agent_socket_messages_total{outcome=\"refused\"} 1",
+            "hotmap_pod_network_troubles{reason=\"forwarding\"} 1",
+            "hotmap_pod_network_troubles{reason=\"shared\"} 0",
         ] {
             assert!(
                 text.lines().any(|shown| shown == line),

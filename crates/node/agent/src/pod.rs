@@ -4,6 +4,7 @@
 
 mod environment;
 mod hook;
+mod network;
 mod probe;
 mod security;
 mod volume;
@@ -17,6 +18,9 @@ pub(crate) use environment::{
     EnvFromSource, EnvVar, EnvVarSource, KeySelector, ObjectFieldSelector, ResourceFieldSelector,
 };
 pub(crate) use hook::{Hook, Lifecycle};
+#[cfg(test)]
+pub(crate) use network::DnsOption;
+pub(crate) use network::{ContainerPort, DnsConfig, DnsPolicy, HostAlias};
 pub(crate) use probe::{HttpGetAction, Port, Probe};
 pub(crate) use security::{PodSecurityContext, SecurityContext};
 pub(crate) use volume::{
@@ -55,6 +59,14 @@ pub(crate) struct Metadata {
 pub(crate) struct PodSpec {
     pub(crate) node_name: String,
     pub(crate) hostname: String,
+    pub(crate) hostname_override: String,
+    pub(crate) subdomain: String,
+    #[serde(rename = "setHostnameAsFQDN")]
+    pub(crate) set_hostname_as_fqdn: bool,
+    pub(crate) host_network: bool,
+    pub(crate) host_aliases: Vec<HostAlias>,
+    pub(crate) dns_policy: DnsPolicy,
+    pub(crate) dns_config: Option<DnsConfig>,
     pub(crate) service_account_name: String,
     pub(crate) restart_policy: RestartPolicy,
     pub(crate) termination_grace_period_seconds: Option<i64>,
@@ -113,13 +125,6 @@ pub(crate) struct Container {
     pub(crate) termination_message_policy: TerminationMessagePolicy,
     /// Of its own: `Always` makes a sidecar of an init container, nothing else is run here.
     pub(crate) restart_policy: Option<RestartPolicy>,
-}
-
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub(crate) struct ContainerPort {
-    pub(crate) name: String,
-    pub(crate) container_port: u16,
 }
 
 /// Limits and requests as canonical quantities, by resource name.

@@ -381,7 +381,7 @@ mod tests {
             pod_uid: "u".into(),
             namespace: "n".into(),
             name: "p".into(),
-            ip: Ipv4Addr::LOCALHOST,
+            ip: Some(Ipv4Addr::LOCALHOST),
             ids: IdRange { base: 0 },
             created_at: second(9),
             state: SandboxState::Ready,

@@ -14,7 +14,12 @@ mod status_writer;
 mod stop;
 mod termination;
 
-use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
+use std::{
+    collections::BTreeMap,
+    path::PathBuf,
+    sync::{Arc, atomic::AtomicBool},
+    time::Duration,
+};
 
 use hotmap_client::{Client, ResourcePath};
 use hotmap_runtime::{ContainerState, Runtime, Sandbox, SandboxState};
@@ -29,12 +34,14 @@ use crate::{
     environment::Environment,
     events::{Recorder, Subject},
     fields::PodFacts,
+    host_ports::HostPorts,
     images::Images,
     lifecycle::{self, Decision, Ground, Progress, Step},
     node::Machine,
     nudge::Nudge,
     objects::{self, ObjectCache},
     pod::{Pod, Volume},
+    pod_files::Standing,
     pod_socket::PodSockets,
     probes::{Attempt, Probes},
     records::{Ended, Records, RunState, recover},
@@ -74,7 +81,31 @@ pub(crate) struct Shared {
     pub(crate) log_root: PathBuf,
     pub(crate) allow_privileged: bool,
     /// Where pods find the API, as variables of every container.
-    pub(crate) service_environment: Environment,
+    pub(crate) service_environment: ServiceEnvironment,
+    /// What pods that share the host's network say about its ports.
+    pub(crate) host_ports: HostPorts,
+    /// The file that says how names are resolved, if it is not the host's own.
+    pub(crate) resolv_conf: Option<PathBuf>,
+    /// That there is no cluster DNS is told once.
+    pub(crate) told_of_cluster_dns: AtomicBool,
+}
+
+/// Where pods find the API.
+#[derive(Debug)]
+pub(crate) struct ServiceEnvironment {
+    /// Those with a network of their own.
+    pub(crate) on_the_bridge: Environment,
+    /// Those that share the host's.
+    pub(crate) on_the_host: Environment,
+}
+
+impl ServiceEnvironment {
+    fn of(&self, standing: &Standing) -> &Environment {
+        match standing.shares_network {
+            true => &self.on_the_host,
+            false => &self.on_the_bridge,
+        }
+    }
 }
 
 /// What the API says about the pod.
@@ -332,6 +363,7 @@ impl Worker {
         let sandbox = self.shared.runtime.sandbox(&self.uid);
         self.observe(pod, sandbox.as_ref());
         self.read_messages(pod).await;
+        self.note_host_ports(pod, sandbox.as_ref());
         let has_remains = sandbox.is_some();
         (
             sandbox.filter(|sandbox| sandbox.state == SandboxState::Ready),
@@ -341,6 +373,7 @@ impl Worker {
 
     fn observe(&mut self, pod: &Arc<Pod>, sandbox: Option<&Sandbox>) {
         let is_ready = sandbox.is_some_and(|sandbox| sandbox.state == SandboxState::Ready);
+        let ip = self.standing(sandbox).ip;
         for container in pod.all_containers() {
             let Some(record) = self.records.get_mut(&container.name) else {
                 continue;
@@ -389,7 +422,6 @@ impl Worker {
                     record.ready = false;
                 }
                 None => {
-                    let ip = sandbox.map(|sandbox| sandbox.ip.to_string()).unwrap_or_default();
                     let attempt = Attempt {
                         number: attempt,
                         started_at,
@@ -454,20 +486,44 @@ impl Worker {
         PodFacts {
             node_name: self.shared.machine.name.clone(),
             host_ip: self.shared.machine.internal_ip.clone(),
-            pod_ip: sandbox.map(|sandbox| sandbox.ip.to_string()).unwrap_or_default(),
+            pod_ip: self.standing(sandbox).ip,
             allocatable: self.shared.machine.allocatable(),
         }
     }
 
     fn pod_ip(&self) -> String {
-        let sandbox = self.shared.runtime.sandbox(&self.uid);
-        sandbox.map(|sandbox| sandbox.ip.to_string()).unwrap_or_default()
+        self.standing(self.shared.runtime.sandbox(&self.uid).as_ref()).ip
+    }
+
+    /// A pod that shares the host's network has the node's address.
+    fn standing(&self, sandbox: Option<&Sandbox>) -> Standing {
+        let own = sandbox.and_then(|sandbox| sandbox.ip);
+        let shares_network = sandbox.is_some() && own.is_none();
+        Standing {
+            ip: match own {
+                Some(ip) => ip.to_string(),
+                None if shares_network => self.shared.machine.internal_ip.clone(),
+                None => String::new(),
+            },
+            shares_network,
+        }
+    }
+
+    /// Two pods that want the same port of the host are told so; which of them has it shows in their logs.
+    fn note_host_ports(&self, pod: &Pod, sandbox: Option<&Sandbox>) {
+        if !self.standing(sandbox).shares_network {
+            return self.shared.host_ports.release(&self.uid);
+        }
+        for conflict in self.shared.host_ports.claim(pod) {
+            let recorder = &self.shared.recorder;
+            recorder.warning(Subject::pod(pod), "HostPortConflict", conflict);
+        }
     }
 
     fn report(&self, pod: &Pod, sandbox: Option<&Sandbox>) {
         let ground = PodGround {
             host_ip: self.shared.machine.internal_ip.clone(),
-            pod_ip: sandbox.map(|sandbox| sandbox.ip.to_string()).unwrap_or_default(),
+            pod_ip: self.standing(sandbox).ip,
             start_time: Some(self.start_time),
             foreign_conditions: self.foreign_conditions.clone(),
             is_over: self.is_over,

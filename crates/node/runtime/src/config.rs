@@ -8,6 +8,8 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
+use crate::pod_cidr::PodCidr;
+
 /// Everything a [`Runtime`](crate::Runtime) needs to know before it touches the host.
 #[derive(Debug, Clone)]
 pub struct RuntimeConfig {
@@ -26,6 +28,29 @@ pub struct RuntimeConfig {
     pub self_exe: PathBuf,
     /// The running boot. Pods recorded under another one are stale.
     pub boot_id: BootId,
+    /// What pods are connected to.
+    pub pod_network: PodNetworkConfig,
+}
+
+/// What pods are connected to.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct PodNetworkConfig {
+    /// Whether they have a network of their own.
+    pub mode: PodNetworkMode,
+    /// Which one; without it the one of before, or the first that is free of `10.88.0.0/16` to `10.95.0.0/16`.
+    pub cidr: Option<PodCidr>,
+    /// Turns the host's `net.ipv4.ip_forward` on, which nobody turns off again.
+    pub enable_ip_forward: bool,
+}
+
+/// Whether pods have a network of their own.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum PodNetworkMode {
+    /// On a bridge of the instance. Where the host does not give one, pods share the host's network, and that is said.
+    #[default]
+    Bridge,
+    /// They share the host's.
+    Host,
 }
 
 impl RuntimeConfig {

@@ -4,6 +4,8 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::pod_cidr::PodCidr;
+
 /// Why a runtime could not be opened. Pods that run keep running.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
@@ -40,10 +42,26 @@ pub enum OpenError {
     /// No pod network is free.
     #[error(
         "cannot choose a pod network: every /16 of 10.88.0.0 to 10.95.0.0 overlaps an address or route of this host; \
-         links named hm… belong to instances of hotmap: end those that nobody needs with `hotmap down --data-dir DIR`, \
-         or remove their link"
+         name another network with --pod-cidr; links named hm… belong to instances of hotmap: end those that nobody needs \
+         with `hotmap down --data-dir DIR`, or remove their link"
     )]
     NoFreeNetwork,
+    /// The pod network that was asked for is somebody's already.
+    #[error("the pod network {wanted} overlaps this host's {taken}: name another one with --pod-cidr")]
+    PodCidrTaken {
+        /// What was asked for.
+        wanted: PodCidr,
+        /// The route or address in the way.
+        taken: String,
+    },
+    /// Pods run in another network than the one that was asked for.
+    #[error("pods run in the network {held}: end them with `hotmap down` before they have {wanted}")]
+    PodCidrInUse {
+        /// What was asked for.
+        wanted: PodCidr,
+        /// What the pods have.
+        held: PodCidr,
+    },
     /// No range of host ids is free.
     #[error("cannot choose host ids for pods: every window is taken by another instance")]
     NoFreeIds,
@@ -228,8 +246,8 @@ pub enum PurgeError {
     /// Processes are still there after SIGKILL.
     #[error("processes of the instance did not end")]
     Processes,
-    /// A link of the instance could not be removed.
-    #[error("cannot remove the instance's network links")]
+    /// A link of the instance, or its nftables table, could not be removed.
+    #[error("cannot remove the instance's network")]
     Links(#[source] io::Error),
     /// A file or cgroup could not be removed.
     #[error("cannot remove {}", .path.display())]

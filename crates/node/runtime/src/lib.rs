@@ -24,6 +24,10 @@ mod exec;
 mod host_images;
 mod mountinfo;
 mod netlink;
+mod nftables;
+#[cfg(test)]
+mod own_network;
+mod pod_cidr;
 mod protocol;
 mod runtime;
 mod shim;
@@ -32,17 +36,19 @@ mod status;
 mod swap_floor;
 mod sys;
 
-pub use config::{BootId, ConfigError, IdRange, InstanceId, RuntimeConfig};
+pub use config::{BootId, ConfigError, IdRange, InstanceId, PodNetworkConfig, PodNetworkMode, RuntimeConfig};
 pub use error::{
     CompareError, ContainerError, ExecError, OpenError, PurgeError, SandboxError, StartError, SwapError,
 };
 pub use events::{ContainerExited, Event, Events};
 pub use exec::{ExecConfig, ExecReader, ExecSession, ExecSyncOutput, ExecWriter, TerminalSize};
 pub use host_images::{HostImage, HostImages, HostImagesError};
-pub use runtime::{MountSwap, MountSwaps, Prepared, Runtime, Swapped};
+pub use pod_cidr::{PodCidr, PodCidrError};
+pub use runtime::{MountSwap, MountSwaps, NetworkTrouble, PodNetwork, Prepared, Runtime, Swapped};
 pub use shim::shim_main_if_asked;
 pub use spec::{
-    Capabilities, ContainerConfig, LogLimits, MountConfig, ProcessUser, SandboxConfig, UnknownCapability,
+    Capabilities, ContainerConfig, FileConfig, LogLimits, MountConfig, ProcessUser, SandboxConfig,
+    UnknownCapability,
 };
 pub use status::{ContainerState, ContainerStatus, Exit, Sandbox, SandboxState};
 pub use swap_floor::bare_mount_swaps;

@@ -20,6 +20,9 @@ use netlink_sys::{Socket, SocketAddr, protocols::NETLINK_ROUTE};
 /// Messages the kernel may send in answer to one dump.
 const DUMP_MESSAGES_MAX: usize = 1 << 20;
 
+/// The table of addresses of this host and of broadcasts, which the kernel keeps.
+const RT_TABLE_LOCAL: u8 = 255;
+
 /// A route socket of the network namespace it was opened in.
 pub(crate) struct Netlink {
     socket: Socket,
@@ -38,6 +41,16 @@ pub(crate) struct Link {
 pub(crate) struct Network {
     pub(crate) address: Ipv4Addr,
     pub(crate) prefix_len: u8,
+}
+
+/// A network that the host has already.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Occupied {
+    pub(crate) network: Network,
+    /// The index of the link that it is on or leads through.
+    pub(crate) link: Option<u32>,
+    /// A route that somebody made, or that came with an address; else an address, or what the kernel keeps for itself.
+    pub(crate) is_route: bool,
 }
 
 impl Network {
@@ -85,22 +98,28 @@ impl Netlink {
     }
 
     /// Every IPv4 network that this host has an address in or a route to, except those of the link `without`.
-    pub(crate) fn networks(&mut self, without: Option<u32>) -> io::Result<Vec<Network>> {
+    pub(crate) fn networks(&mut self, without: Option<u32>) -> io::Result<Vec<Occupied>> {
         let mut networks = Vec::new();
         for reply in self.dump(RouteNetlinkMessage::GetAddress(AddressMessage::default()))? {
             let RouteNetlinkMessage::NewAddress(address) = reply else {
                 continue;
             };
-            if Some(address.header.index) == without {
+            let link = Some(address.header.index);
+            if link == without {
                 continue;
             }
             for attribute in &address.attributes {
                 if let AddressAttribute::Address(IpAddr::V4(ip)) | AddressAttribute::Local(IpAddr::V4(ip)) =
                     attribute
                 {
-                    networks.push(Network {
-                        address: *ip,
-                        prefix_len: address.header.prefix_len,
+                    let prefix_len = address.header.prefix_len;
+                    networks.push(Occupied {
+                        network: Network {
+                            address: *ip,
+                            prefix_len,
+                        },
+                        link,
+                        is_route: false,
                     });
                 }
             }
@@ -110,7 +129,7 @@ impl Netlink {
                 continue;
             };
             let prefix_len = route.header.destination_prefix_length;
-            let through = route.attributes.iter().find_map(|attribute| match attribute {
+            let link = route.attributes.iter().find_map(|attribute| match attribute {
                 RouteAttribute::Oif(index) => Some(*index),
                 _ => None,
             });
@@ -121,12 +140,28 @@ impl Netlink {
             // A default route covers everything and says nothing.
             if let Some(address) = destination
                 && prefix_len > 0
-                && (through.is_none() || through != without)
+                && (link.is_none() || link != without)
             {
-                networks.push(Network { address, prefix_len });
+                networks.push(Occupied {
+                    network: Network { address, prefix_len },
+                    link,
+                    is_route: route.header.table != RT_TABLE_LOCAL,
+                });
             }
         }
         Ok(networks)
+    }
+
+    /// In the words of `ip route` and `ip address`.
+    pub(crate) fn describe(&mut self, occupied: &Occupied) -> io::Result<String> {
+        let Network { address, prefix_len } = occupied.network;
+        let what = if occupied.is_route { "route" } else { "address" };
+        let name = self
+            .links()?
+            .into_iter()
+            .find(|link| Some(link.index) == occupied.link)
+            .map_or(String::new(), |link| format!(" dev {}", link.name));
+        Ok(format!("{what} {address}/{prefix_len}{name}"))
     }
 
     pub(crate) fn add_bridge(&mut self, name: &str) -> io::Result<()> {

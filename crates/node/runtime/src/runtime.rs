@@ -1,16 +1,19 @@
 //! The agent's side: sandboxes and containers as async calls.
 
+mod addresses;
 mod cleanup;
 mod compare;
 mod connection;
 mod exec;
 mod instance;
 mod mount_swap;
+mod pod_network;
 mod pods;
 mod spawn;
 mod state_dir;
 mod validate;
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::io;
 use std::net::Ipv4Addr;
@@ -27,13 +30,16 @@ use crate::config::{IdRange, RuntimeConfig};
 use crate::error::{ContainerError, OpenError, PurgeError, SandboxError, StartError};
 use crate::events::Events;
 use crate::netlink::Netlink;
+use crate::pod_cidr::PodCidr;
 use crate::protocol::{self, Call, Refusal, Reply, STATE_FILE, VERSION};
 use crate::spec::{ContainerConfig, SandboxConfig};
-use crate::status::{ContainerStatus, Sandbox, SandboxRecord};
+use crate::status::{ContainerStatus, NetworkRecord, Sandbox, SandboxRecord};
 
+use addresses::Addresses;
 pub(crate) use connection::Connection;
 use instance::Instance;
 pub use mount_swap::{MountSwap, MountSwaps, Swapped};
+pub use pod_network::{NetworkTrouble, PodNetwork};
 use pods::{IDS_FILE, Pod, Pods};
 
 /// A shim answers everything but `stop` and `exec` at once; a start may wait for a slow disk.
@@ -55,8 +61,9 @@ pub struct Runtime {
 struct Inner {
     config: RuntimeConfig,
     instance: Instance,
+    network: PodNetwork,
     pods: Arc<Pods>,
-    last_address: Mutex<Option<Ipv4Addr>>,
+    addresses: Mutex<Addresses>,
     /// Taken for as long as ids or addresses are chosen and written down.
     choosing: tokio::sync::Mutex<()>,
 }
@@ -66,18 +73,21 @@ struct Inner {
 pub struct Prepared {
     config: RuntimeConfig,
     instance: Instance,
+    network: PodNetwork,
+    addresses: Addresses,
     found: Vec<(String, Pod)>,
 }
 
 impl Prepared {
-    /// The host's address on the bridge of this instance: the gateway of its pods.
-    pub fn gateway(&self) -> Ipv4Addr {
-        self.instance.gateway()
+    /// What pods are connected to.
+    pub fn network(&self) -> &PodNetwork {
+        &self.network
     }
 
-    /// The bridge's name on the host.
-    pub fn bridge(&self) -> String {
-        self.instance.bridge()
+    /// The bridge's name on the host, if pods have a network of their own.
+    pub fn bridge(&self) -> Option<String> {
+        let id = &self.config.instance_id;
+        self.network.cidr.map(|_| pod_network::bridge_name(id))
     }
 
     /// Attaches to every shim that runs.
@@ -101,10 +111,16 @@ impl Runtime {
                 state_dir::remove_stale(&config, recorded.as_ref())?;
             }
             let found = state_dir::read_pods(&config.state_dir)?;
-            let instance = Instance::settle(&config, recorded, !found.is_empty())?;
+            let busy = found.iter().any(|(_, pod)| pod.address().is_some());
+            let (instance, network) = Instance::settle(&config, recorded, busy)?;
+            let addresses = state_dir::read_addresses(&config.state_dir).unwrap_or_else(|| {
+                Addresses::behind(found.iter().filter_map(|(_, pod)| pod.address()).max())
+            });
             Ok(Prepared {
                 config,
                 instance,
+                network,
+                addresses,
                 found,
             })
         })
@@ -120,17 +136,16 @@ impl Runtime {
         let Prepared {
             config,
             instance,
+            network,
+            addresses,
             found,
         } = prepared;
-        let last = found
-            .iter()
-            .filter_map(|(_, pod)| Some(pod.record.as_ref()?.network.address))
-            .max();
         let inner = Inner {
             config,
             instance,
+            network,
             pods: Pods::new(),
-            last_address: Mutex::new(last),
+            addresses: Mutex::new(addresses),
             choosing: tokio::sync::Mutex::new(()),
         };
         let runtime = Self {
@@ -150,9 +165,9 @@ impl Runtime {
         runtime
     }
 
-    /// The host's address on the bridge of this instance: the gateway of its pods.
-    pub fn gateway(&self) -> Ipv4Addr {
-        self.inner.instance.gateway()
+    /// What pods are connected to.
+    pub fn network(&self) -> &PodNetwork {
+        &self.inner.network
     }
 
     /// The host ids that a pod will have, so that its volumes can be owned before its sandbox exists. Kept until
@@ -195,9 +210,7 @@ impl Runtime {
         let made = self.spawn(record).await;
         if let Err(error) = made {
             self.clean_up(&pod_uid).await?;
-            self.inner.pods.with_pod(&pod_uid, |pod| {
-                (pod.record, pod.state, pod.attached) = (None, None, false);
-            });
+            self.forget_sandbox(&pod_uid).await;
             return Err(error);
         }
         let gone = || SandboxError::Shim(io::ErrorKind::UnexpectedEof.into());
@@ -208,22 +221,23 @@ impl Runtime {
     async fn choose(&self, config: SandboxConfig) -> Result<SandboxRecord, SandboxError> {
         let _turn = self.inner.choosing.lock().await;
         let ids = self.reserve(&config.pod_uid).await?;
-        let (pods, instance) = (&self.inner.pods, &self.inner.instance);
+        let pods = &self.inner.pods;
         if pods
             .with_pod(&config.pod_uid, |pod| pod.record.is_some())
             .unwrap_or(false)
         {
             return Err(SandboxError::Exists(config.pod_uid));
         }
-        let last = *self.inner.last_address.lock();
-        let address = instance.free_address(last, |address| pods.uses_address(address));
-        let address = address.ok_or(SandboxError::Exhausted("address"))?;
-        *self.inner.last_address.lock() = Some(address);
+        let cidr = self.inner.network.cidr.filter(|_| !config.host_network);
+        let network = match cidr {
+            Some(cidr) => Some(self.choose_address(cidr).await?),
+            None => None,
+        };
         let record = SandboxRecord {
             version: VERSION,
             instance_id: self.inner.config.instance_id.to_string(),
             ids,
-            network: instance.network_record(address),
+            network,
             mask: self.inner.config.mask.clone(),
             allow_privileged: self.inner.config.allow_privileged,
             config,
@@ -232,17 +246,52 @@ impl Runtime {
         Ok(record)
     }
 
+    async fn choose_address(&self, cidr: PodCidr) -> Result<NetworkRecord, SandboxError> {
+        let used: BTreeSet<Ipv4Addr> = self.inner.pods.addresses();
+        let address = self.inner.addresses.lock().take(cidr, &used);
+        let address = address.ok_or(SandboxError::Exhausted("address"))?;
+        self.keep_addresses().await?;
+        Ok(pod_network::record(&self.inner.config.instance_id, cidr, address))
+    }
+
+    /// Writes down where the turn is, so that it goes on there after a restart.
+    async fn keep_addresses(&self) -> Result<(), SandboxError> {
+        let path = state_dir::addresses_path(&self.inner.config.state_dir);
+        let inner = Arc::clone(&self.inner);
+        blocking(move || {
+            // Held while it is written: a later state must not be overtaken by this one.
+            let addresses = inner.addresses.lock();
+            write_json(&path, &*addresses).map_err(|source| SandboxError::Files { path, source })
+        })
+        .await
+    }
+
+    /// Nothing of the sandbox is left; its address rests.
+    async fn forget_sandbox(&self, pod_uid: &str) {
+        let address = self.inner.pods.with_pod(pod_uid, |pod| {
+            let address = pod.address();
+            (pod.record, pod.state, pod.attached) = (None, None, false);
+            address
+        });
+        let Some(address) = address.flatten() else { return };
+        self.inner.addresses.lock().give_back(address);
+        if let Err(error) = self.keep_addresses().await {
+            warn!(pod = %pod_uid, %error, "after a restart the address of this pod does not rest");
+        }
+    }
+
     async fn spawn(&self, record: SandboxRecord) -> Result<(), SandboxError> {
         let pod_uid = record.config.pod_uid.clone();
         let (dir, inner) = (self.pod_dir(&pod_uid), Arc::clone(&self.inner));
         blocking(move || {
-            inner
-                .instance
-                .ensure_bridge()
-                .map_err(|source| SandboxError::Bridge {
-                    bridge: record.network.bridge.clone(),
-                    source,
+            if let (Some(network), Some(cidr)) = (&record.network, inner.network.cidr) {
+                pod_network::mend(&inner.config.instance_id, cidr).map_err(|source| {
+                    SandboxError::Bridge {
+                        bridge: network.bridge.clone(),
+                        source,
+                    }
                 })?;
+            }
             spawn::shim(&inner.config.self_exe, &dir, &record)
         })
         .await?;
@@ -527,9 +576,7 @@ impl Runtime {
         // A shim that does not do it is killed.
         let _ = tokio::time::timeout(REPLY_PATIENCE, polite).await;
         self.clean_up(pod_uid).await?;
-        self.inner.pods.with_pod(pod_uid, |pod| {
-            (pod.record, pod.state, pod.attached) = (None, None, false);
-        });
+        self.forget_sandbox(pod_uid).await;
         let dir = self.pod_dir(pod_uid);
         blocking(move || {
             cleanup::remove_all_but(&dir, IDS_FILE)
@@ -557,11 +604,10 @@ impl Runtime {
                 move |source| SandboxError::Files { path, source }
             };
             cleanup::remove_cgroups(id, Some(&uid)).map_err(files(Path::new("cgroup")))?;
-            if let Some(record) = record {
-                let link = record.network.host_link;
-                let removed = Netlink::open().and_then(|mut netlink| netlink.remove_link(&link));
+            if let Some(network) = record.and_then(|record| record.network) {
+                let removed = Netlink::open().and_then(|mut netlink| netlink.remove_link(&network.host_link));
                 removed.map_err(|source| SandboxError::Bridge {
-                    bridge: record.network.bridge,
+                    bridge: network.bridge,
                     source,
                 })?;
             }
@@ -584,7 +630,8 @@ impl Runtime {
         self.inner.pods.events()
     }
 
-    /// Ends every pod of an instance and removes every process, cgroup, link, route and file of it, the state directory included.
+    /// Ends every pod of an instance and removes every process, cgroup, link, route, nftables table and file of it, the state
+    /// directory included.
     /// No [`Runtime`] of the instance may be open. Idempotent.
     pub async fn purge(config: RuntimeConfig) -> Result<(), PurgeError> {
         blocking(move || state_dir::purge(&config)).await

@@ -121,7 +121,7 @@ fn prepare() -> Setup<Pod> {
         })?;
         Pod::new(record.clone(), pod_dir, namespaces, cgroup, listener, signals)
     };
-    finish().inspect_err(|_| disconnect(&record.network.host_link))
+    finish().inspect_err(|_| disconnect(&record))
 }
 
 fn read_record() -> Setup<SandboxRecord> {
@@ -141,8 +141,10 @@ fn own_cgroup(record: &SandboxRecord) -> Option<std::path::PathBuf> {
     Some(pod)
 }
 
-/// Removes the pod's links; both ends go at once.
-fn disconnect(host_link: &str) {
+/// Removes the pod's links, if it has some; both ends go at once.
+fn disconnect(record: &SandboxRecord) {
+    let Some(network) = &record.network else { return };
+    let host_link = &network.host_link;
     let removed = Netlink::open().and_then(|mut netlink| netlink.remove_link(host_link));
     if let Err(error) = removed {
         eprintln!("cannot remove the link {host_link}: {error}");

@@ -18,6 +18,9 @@ pub struct SandboxConfig {
     /// Whether all containers live in one pid namespace (`shareProcessNamespace`). Its first process is none of theirs.
     #[serde(default)]
     pub share_process_namespace: bool,
+    /// Whether it shares the host's network (`hostNetwork`). Every sandbox does where the instance has no network for pods.
+    #[serde(default)]
+    pub host_network: bool,
 }
 
 /// One container of a sandbox. Ids are the pod's own.
@@ -50,6 +53,9 @@ pub struct ContainerConfig {
     pub writable: Vec<PathBuf>,
     /// Symlinks made before the process starts: link path, its text. Their parents are made too.
     pub links: Vec<(PathBuf, PathBuf)>,
+    /// Small files made before the process starts, in the container's own layer. A shim of an earlier release leaves them out.
+    #[serde(default)]
+    pub files: Vec<FileConfig>,
     /// The CRI log file. Its directory is created when missing; existing content is kept.
     pub log_path: PathBuf,
     /// When the log file is rotated.
@@ -82,6 +88,15 @@ pub struct MountConfig {
     /// Show the source's owners 0 to 65535 as the pod's own ids. Wants a file system that supports id-mapped
     /// mounts (tmpfs since Linux 6.3); without it the source must be owned by ids of the pod's range.
     pub id_mapped: bool,
+}
+
+/// A file that a container finds: owned by the pod's root, mode 0644. It takes the place of the host's, a link included.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileConfig {
+    /// The path inside; its parents are made when missing.
+    pub path: PathBuf,
+    /// What it says.
+    pub content: String,
 }
 
 /// When a container's log file is rotated. The names are the kubelet's: `<log>.<YYYYMMDD-hhmmss>`.

@@ -18,8 +18,8 @@ pub struct Sandbox {
     pub namespace: String,
     /// The pod's name.
     pub name: String,
-    /// The pod's address on the bridge.
-    pub ip: Ipv4Addr,
+    /// The pod's address on the bridge; `None` where it shares the host's network.
+    pub ip: Option<Ipv4Addr>,
     /// The host ids behind the pod's own.
     pub ids: IdRange,
     /// When the sandbox was made.
@@ -111,7 +111,9 @@ pub(crate) struct SandboxRecord {
     #[serde(flatten)]
     pub(crate) config: SandboxConfig,
     pub(crate) ids: IdRange,
-    pub(crate) network: NetworkRecord,
+    /// `None`: it shares the host's.
+    #[serde(default)]
+    pub(crate) network: Option<NetworkRecord>,
     pub(crate) mask: Vec<PathBuf>,
     pub(crate) allow_privileged: bool,
 }

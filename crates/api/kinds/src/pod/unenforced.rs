@@ -85,7 +85,7 @@ mod tests {
         );
         assert_eq!(of("spec", &spec), [""; 0]);
         let spec = map(
-            json!({"subdomain": "s", "affinity": {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [{}]}},
+            json!({"priorityClassName": "s", "affinity": {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [{}]}},
             "containers": [{"securityContext": {"seccompProfile": {"type": "RuntimeDefault"}}}]}),
         );
         assert_eq!(
@@ -93,7 +93,7 @@ mod tests {
             [
                 "spec.affinity.nodeAffinity.preferredDuringSchedulingIgnoredDuringExecution: stored, but without effect: pods are not placed by it",
                 "spec.containers[0].securityContext.seccompProfile: stored, but without effect: seccomp profiles are not applied",
-                "spec.subdomain: stored, but without effect: there is no cluster domain",
+                "spec.priorityClassName: stored, but without effect: pods are not ordered by priority",
             ]
         );
     }

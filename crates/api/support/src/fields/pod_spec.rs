@@ -10,6 +10,10 @@ const FIELDS: &str = "crates/hotmap/tests/node/fields.rs::small_fields_are_seen_
 const HOST_NAMESPACES: &str = "pods do not share the host's namespaces";
 const INIT: &str =
     "crates/hotmap/tests/node/lifecycle.rs::init_containers_run_one_after_the_other_before_the_rest";
+const NAMES: &str =
+    "crates/hotmap/tests/node/network.rs::a_pod_has_names_a_resolver_and_where_it_asks_the_hosts_network";
+const FULL_NAME: &str =
+    "crates/node/agent/src/hosts.rs::a_pod_has_a_short_name_and_with_a_subdomain_a_full_one";
 const PLACEMENT: &str =
     "crates/plane/workload/src/binding/placement.rs::a_node_takes_what_it_has_no_reason_to_refuse";
 const TOKEN: &str = "crates/hotmap/tests/node/tokens_in_pods.rs::a_pod_speaks_as_its_account_and_the_token_is_for_its_user_alone";
@@ -36,23 +40,35 @@ pub(super) const POD_SPEC: Table = Table {
             &[FIELDS],
         ),
         works("containers", "run side by side", &[INIT]),
-        warned("dnsConfig", "the host's resolv.conf is used"),
-        warned("dnsPolicy", "the host's resolv.conf is used").except(&["ClusterFirst", "Default"]),
+        works("dnsConfig", "adds to what the policy gives", &[NAMES]),
+        works(
+            "dnsPolicy",
+            "None and Default; ClusterFirst is Default, as there is no cluster DNS",
+            &[
+                NAMES,
+                "crates/node/agent/src/resolver.rs::each_policy_has_its_file",
+            ],
+        ),
         works(
             "enableServiceLinks",
             "variables name the service `kubernetes`, the only one with an address",
             &["crates/node/agent/src/environment.rs::pods_are_told_where_the_api_is"],
         ),
         refused("ephemeralContainers", "ephemeral containers are not supported"),
-        refused("hostAliases", "host aliases are not supported"),
+        works("hostAliases", "lines in /etc/hosts", &[NAMES]),
         refused("hostIPC", HOST_NAMESPACES).except(&["false"]),
-        refused("hostNetwork", "the host's network is not given to pods").except(&["false"]),
+        works(
+            "hostNetwork",
+            "the node's address, name and ports, but none below 1024",
+            &[NAMES],
+        ),
         refused("hostPID", HOST_NAMESPACES).except(&["false"]),
         warned("hostUsers", "every pod has a user namespace of its own").except(&["false"]),
         works("hostname", "is the host name inside", &[FIELDS]),
-        refused(
+        works(
             "hostnameOverride",
-            "the host name is `hostname`, or the pod's name",
+            "is the host name inside, whatever `hostname` and `subdomain` say",
+            &[FULL_NAME],
         ),
         warned("imagePullSecrets", "no image is pulled"),
         works(
@@ -114,13 +130,21 @@ pub(super) const POD_SPEC: Table = Table {
             "the account that the pod's token speaks for",
             &[TOKEN],
         ),
-        refused("setHostnameAsFQDN", "there is no cluster domain").except(&["false"]),
+        works(
+            "setHostnameAsFQDN",
+            "the host name inside is the full one, in cluster.local",
+            &[NAMES, FULL_NAME],
+        ),
         works(
             "shareProcessNamespace",
             "containers see and signal each other",
             &["crates/hotmap/tests/node/shared_pids.rs::a_container_signals_another_one_of_its_pod"],
         ),
-        warned("subdomain", "there is no cluster domain"),
+        works(
+            "subdomain",
+            "makes the full name in /etc/hosts; nobody else resolves it",
+            &[NAMES, FULL_NAME],
+        ),
         works(
             "terminationGracePeriodSeconds",
             "the time between the signal and the kill, for the whole pod",

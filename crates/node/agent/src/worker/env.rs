@@ -173,7 +173,8 @@ impl Worker {
     ) -> Result<Option<bool>, String> {
         let sandbox = self.shared.runtime.sandbox(&self.uid);
         let facts = self.facts(sandbox.as_ref());
-        let services = self.shared.service_environment.clone();
+        let standing = self.standing(sandbox.as_ref());
+        let services = self.shared.service_environment.of(&standing).clone();
         let built = environment(pod, container, &facts, services, |reference| {
             self.shared.objects.get(reference)
         });
@@ -196,7 +197,8 @@ impl Worker {
         );
         match compared.await {
             Ok(names) => {
-                let is_service = |name: &str| self.shared.service_environment.contains_key(name);
+                let services = self.shared.service_environment.of(&standing);
+                let is_service = |name: &str| services.contains_key(name);
                 let mut names = names.iter();
                 Ok(Some(names.any(|name| {
                     env_restart::is_of_objects(container, name, is_service)

@@ -7,10 +7,7 @@ use jiff::Timestamp;
 use tracing::info;
 
 use super::{RETRY, Worker, printed};
-use crate::{backoff::BackOff, events::Subject, pod::Pod};
-
-/// Longest host name that the kernel takes, in bytes.
-const HOSTNAME_BYTES_MAX: usize = 63;
+use crate::{backoff::BackOff, events::Subject, pod::Pod, pod_files};
 
 /// The sandboxes of one pod so far.
 #[derive(Debug, Default)]
@@ -51,20 +48,26 @@ impl Worker {
             Some(_) => self.shared.runtime.remove_sandbox(&self.uid).await,
             None => Ok(()),
         };
-        let config = SandboxConfig {
-            pod_uid: self.uid.clone(),
-            namespace: pod.metadata.namespace.clone(),
-            name: pod.metadata.name.clone(),
-            hostname: hostname(pod),
-            share_process_namespace: pod.spec.share_process_namespace,
-        };
-        let made = match cleared {
-            Ok(()) => self.shared.runtime.run_sandbox(config).await,
-            Err(error) => Err(error),
+        let made = match (cleared, pod_files::kernel_name(pod)) {
+            (Ok(()), Ok(hostname)) => {
+                let config = SandboxConfig {
+                    pod_uid: self.uid.clone(),
+                    namespace: pod.metadata.namespace.clone(),
+                    name: pod.metadata.name.clone(),
+                    hostname,
+                    share_process_namespace: pod.spec.share_process_namespace,
+                    host_network: pod.spec.host_network,
+                };
+                let made = self.shared.runtime.run_sandbox(config).await;
+                made.map_err(|error| printed(&error))
+            }
+            (Err(error), _) => Err(printed(&error)),
+            (_, Err(message)) => Err(message),
         };
         match made {
             Ok(sandbox) => {
-                info!(namespace = %pod.metadata.namespace, pod = %pod.metadata.name, ip = %sandbox.ip, "sandbox made");
+                let ip = self.standing(Some(&sandbox)).ip;
+                info!(namespace = %pod.metadata.namespace, pod = %pod.metadata.name, %ip, "sandbox made");
                 self.sandboxes.made(Timestamp::now());
                 self.records
                     .values_mut()
@@ -72,7 +75,7 @@ impl Worker {
                 true
             }
             Err(error) => {
-                let message = format!("Failed to create pod sandbox: {}", printed(&error));
+                let message = format!("Failed to create pod sandbox: {error}");
                 self.shared
                     .recorder
                     .warning(Subject::pod(pod), "FailedCreatePodSandBox", message);
@@ -100,16 +103,6 @@ impl Worker {
             .warning(Subject::pod(pod), "FailedKillPod", message);
         self.retry_later();
     }
-}
-
-fn hostname(pod: &Pod) -> String {
-    let name = if pod.spec.hostname.is_empty() {
-        &pod.metadata.name
-    } else {
-        &pod.spec.hostname
-    };
-    let short: String = name.chars().take(HOSTNAME_BYTES_MAX).collect();
-    short.trim_end_matches(['-', '.']).to_owned()
 }
 
 #[cfg(test)]

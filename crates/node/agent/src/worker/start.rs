@@ -1,6 +1,13 @@
 //! Starts one container: environment, command, mounts, and what went wrong in the words kubectl users know.
 
-use std::{cell::RefCell, collections::BTreeMap, fs, path::Path, sync::Arc, time::Duration};
+use std::{
+    cell::RefCell,
+    collections::BTreeMap,
+    fs,
+    path::Path,
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
 
 use hotmap_runtime::{Capabilities, ContainerConfig, ContainerState, LogLimits, StartError};
 use jiff::Timestamp;
@@ -13,6 +20,7 @@ use crate::{
     environment::{EnvironmentError, environment},
     events::Subject,
     pod::{Container, Pod, VolumeMount},
+    pod_files,
     records::{Ended, timestamp},
     references,
     report::{Built, Snapshot, Way},
@@ -175,7 +183,8 @@ impl Worker {
         let sandbox = self.shared.runtime.sandbox(&self.uid);
         let facts = self.facts(sandbox.as_ref());
         self.look_at_objects(pod).await;
-        let services = self.shared.service_environment.clone();
+        let standing = self.standing(sandbox.as_ref());
+        let services = self.shared.service_environment.of(&standing).clone();
         let looked_up = RefCell::new(Vec::new());
         let env = environment(pod, container, &facts, services, |reference| {
             let known = self.shared.objects.get(reference);
@@ -194,15 +203,17 @@ impl Worker {
         // The table and the program are on a disk, which may be slow.
         let resolved = spawn_blocking(move || {
             let images = shared.images.current();
-            command(&for_pod, &for_container, env, &images, |path| path.exists())
+            let command = command(&for_pod, &for_container, env, &images, |path| path.exists());
+            let files = pod_files::of(&for_pod, &standing, shared.resolv_conf.as_ref());
+            (command, files)
         });
-        let command = resolved
-            .await
-            .expect("resolving a command does not panic")
-            .map_err(|error| NotStarted::Failed {
-                reason: error.reason(),
-                message: error.to_string(),
-            })?;
+        let (command, files) = resolved.await.expect("resolving a command does not panic");
+        let command = command.map_err(|error| NotStarted::Failed {
+            reason: error.reason(),
+            message: error.to_string(),
+        })?;
+        let files = files.map_err(config_error)?;
+        self.tell_of_resolver(pod, &files.warnings);
         let security = &container.security_context;
         let words = |list: &'_ [String]| -> Vec<String> { list.to_vec() };
         let (add, drop) = (
@@ -239,6 +250,7 @@ impl Worker {
             mounts,
             writable: command.writable,
             links: command.links,
+            files: files.files,
             log_path: log_directory(&self.shared.log_root, pod)
                 .join(&container.name)
                 .join(format!("{attempt}.log")),
@@ -246,6 +258,22 @@ impl Worker {
             tty: container.tty,
         };
         Ok((config, held, built))
+    }
+
+    fn tell_of_resolver(&self, pod: &Pod, warnings: &[String]) {
+        let recorder = &self.shared.recorder;
+        for warning in warnings {
+            recorder.warning(Subject::pod(pod), "DNSConfigForming", warning.as_str());
+        }
+        let told = &self.shared.told_of_cluster_dns;
+        if pod_files::misses_cluster_dns(pod) && !told.swap(true, Ordering::Relaxed) {
+            let message = "there is no cluster DNS: pods with dnsPolicy ClusterFirst have this host's name servers, as with Default";
+            recorder.warning(
+                Subject::node(&self.shared.machine.name),
+                "MissingClusterDNS",
+                message,
+            );
+        }
     }
 
     /// What the container will have for as long as it runs. Sub-paths are looked at before they are mounted: a change in

@@ -1,22 +1,21 @@
-//! What an instance holds on the host besides its pods: a window of host ids, a network and its bridge.
+//! What an instance holds on the host besides its pods: a window of host ids and a network.
 //!
 //! Both are chosen once and kept in `instance.json`. Instances that open at the same time take turns by a lock in `/run/hotmap`,
 //! where a link per window says whose it is.
 
 use std::fs::{self, File};
 use std::io;
-use std::net::Ipv4Addr;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::FlockOperation;
 use serde::{Deserialize, Serialize};
 
+use super::pod_network::{self, PodNetwork};
 use crate::config::{BootId, IdRange, InstanceId, RuntimeConfig};
 use crate::error::OpenError;
-use crate::netlink::{Netlink, Network};
+use crate::pod_cidr::PodCidr;
 use crate::protocol::VERSION;
-use crate::status::NetworkRecord;
 
 const INSTANCE_FILE: &str = "instance.json";
 
@@ -28,10 +27,6 @@ const WINDOWS: u32 = 96;
 /// Where instances agree with each other; on a tmpfs, so that a reboot forgets it.
 const AGREEMENT_DIR: &str = "/run/hotmap";
 
-/// The networks that an instance chooses from: 10.88.0.0/16 to 10.95.0.0/16.
-const NETWORKS: std::ops::RangeInclusive<u8> = 88..=95;
-const PREFIX_LEN: u8 = 16;
-
 /// What is kept in the state directory about the instance.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Instance {
@@ -39,7 +34,11 @@ pub(crate) struct Instance {
     instance_id: InstanceId,
     boot_id: BootId,
     id_window: u32,
+    /// The second octet of `10.x.0.0/16`, as releases before `pod_cidr` read it; 0 for every other network.
     network: u8,
+    /// The network of the pods. Stays when they share the host's, so that it is there when they have their own again.
+    #[serde(default)]
+    pod_cidr: Option<PodCidr>,
 }
 
 impl Instance {
@@ -78,7 +77,7 @@ impl Instance {
         config: &RuntimeConfig,
         recorded: Option<Self>,
         busy: bool,
-    ) -> Result<Self, OpenError> {
+    ) -> Result<(Self, PodNetwork), OpenError> {
         let _turn = lock().map_err(|source| OpenError::State {
             path: lock_path(),
             source,
@@ -87,22 +86,25 @@ impl Instance {
             .as_ref()
             .map_or_else(|| preferred_window(&config.instance_id), |known| known.id_window);
         let id_window = claim_window(wanted, &config.state_dir)?;
-        let mut netlink = Netlink::open().map_err(OpenError::Network)?;
-        let bridge = bridge_name(&config.instance_id);
-        let network = match recorded.as_ref().map(|known| known.network) {
-            Some(network) if busy => network,
-            preferred => choose_network(&mut netlink, &bridge, preferred)?,
-        };
+        let before = recorded.as_ref().and_then(Self::pod_cidr);
+        let network = pod_network::settle(config, before, busy)?;
+        let pod_cidr = network.cidr.or(before);
         let instance = Self {
             version: VERSION,
             instance_id: config.instance_id.clone(),
             boot_id: config.boot_id.clone(),
             id_window,
-            network,
+            network: pod_cidr.map_or(0, pod_network::chosen_octet),
+            pod_cidr,
         };
-        ensure_bridge(&mut netlink, &bridge, instance.gateway()).map_err(OpenError::Network)?;
         instance.write(&config.state_dir)?;
-        Ok(instance)
+        Ok((instance, network))
+    }
+
+    /// The network that was chosen, by this release or by one that knew fewer.
+    fn pod_cidr(&self) -> Option<PodCidr> {
+        let chosen = || (self.network != 0).then(|| PodCidr::of_ten(self.network));
+        self.pod_cidr.or_else(chosen)
     }
 
     fn write(&self, state_dir: &Path) -> Result<(), OpenError> {
@@ -116,14 +118,6 @@ impl Instance {
             path: path.clone(),
             source,
         })
-    }
-
-    pub(crate) fn gateway(&self) -> Ipv4Addr {
-        Ipv4Addr::new(10, self.network, 0, 1)
-    }
-
-    pub(crate) fn bridge(&self) -> String {
-        bridge_name(&self.instance_id)
     }
 
     /// The first range of the window that no pod has.
@@ -141,42 +135,6 @@ impl Instance {
     /// Whether a host id is one of this instance's pods'.
     pub(crate) fn owns_id(&self, id: u32) -> bool {
         id >= IDS_FIRST && (id - IDS_FIRST) / (WINDOW_PODS * IdRange::LEN) == self.id_window
-    }
-
-    /// The next address after `last` that no pod has, going round: an address rests as long as it can.
-    pub(crate) fn free_address(
-        &self,
-        last: Option<Ipv4Addr>,
-        used: impl Fn(Ipv4Addr) -> bool,
-    ) -> Option<Ipv4Addr> {
-        let (first, end) = (2u32, 0xfffe);
-        let base = Ipv4Addr::new(10, self.network, 0, 0).to_bits();
-        let start = last
-            .map_or(first, |last| (last.to_bits() & 0xffff) + 1)
-            .max(first);
-        let round = (start..=end).chain(first..start.min(end + 1));
-        round
-            .map(|host| Ipv4Addr::from_bits(base | host))
-            .find(|address| !used(*address))
-    }
-
-    pub(crate) fn network_record(&self, address: Ipv4Addr) -> NetworkRecord {
-        NetworkRecord {
-            bridge: bridge_name(&self.instance_id),
-            host_link: host_link_name(&self.instance_id, address),
-            address,
-            gateway: self.gateway(),
-            prefix_len: PREFIX_LEN,
-        }
-    }
-
-    /// Makes the bridge again if somebody removed it.
-    pub(crate) fn ensure_bridge(&self) -> io::Result<()> {
-        ensure_bridge(
-            &mut Netlink::open()?,
-            &bridge_name(&self.instance_id),
-            self.gateway(),
-        )
     }
 }
 
@@ -197,30 +155,6 @@ pub(crate) fn release(state_dir: &Path) -> io::Result<()> {
     if fs::remove_dir(&ids).is_ok() {
         fs::remove_file(lock_path())?;
         let _ = fs::remove_dir(AGREEMENT_DIR);
-    }
-    Ok(())
-}
-
-fn bridge_name(id: &InstanceId) -> String {
-    format!("hm{id}0")
-}
-
-fn host_link_name(id: &InstanceId, address: Ipv4Addr) -> String {
-    format!("hv{id}{:04x}", address.to_bits() & 0xffff)
-}
-
-/// Removes every link of an instance, whether or not a record of it is left.
-pub(crate) fn remove_links(id: &InstanceId) -> io::Result<()> {
-    let mut netlink = Netlink::open()?;
-    let prefix = format!("hv{id}");
-    for link in netlink.links()? {
-        let pod = link
-            .name
-            .strip_prefix(&prefix)
-            .is_some_and(|rest| rest.len() == 4 && rest.bytes().all(|byte| byte.is_ascii_hexdigit()));
-        if pod || link.name == bridge_name(id) {
-            netlink.remove_link(&link.name)?;
-        }
     }
     Ok(())
 }
@@ -290,40 +224,6 @@ fn claim_window(wanted: u32, state_dir: &Path) -> Result<u32, OpenError> {
     Err(OpenError::NoFreeIds)
 }
 
-fn choose_network(netlink: &mut Netlink, bridge: &str, preferred: Option<u8>) -> Result<u8, OpenError> {
-    let ours = match netlink.index_of(bridge) {
-        Ok(index) => Some(index),
-        Err(error) if error.raw_os_error() == Some(libc::ENODEV) => None,
-        Err(error) => return Err(OpenError::Network(error)),
-    };
-    let taken = netlink.networks(ours).map_err(OpenError::Network)?;
-    first_free_network(preferred, &taken).ok_or(OpenError::NoFreeNetwork)
-}
-
-fn first_free_network(preferred: Option<u8>, taken: &[Network]) -> Option<u8> {
-    let candidate = |second: u8| Network {
-        address: Ipv4Addr::new(10, second, 0, 0),
-        prefix_len: PREFIX_LEN,
-    };
-    preferred
-        .into_iter()
-        .chain(NETWORKS)
-        .find(|second| !taken.iter().any(|network| network.overlaps(candidate(*second))))
-}
-
-fn ensure_bridge(netlink: &mut Netlink, name: &str, gateway: Ipv4Addr) -> io::Result<()> {
-    match netlink.add_bridge(name) {
-        Err(error) if error.raw_os_error() != Some(libc::EEXIST) => return Err(error),
-        _ => {}
-    }
-    let index = netlink.index_of(name)?;
-    match netlink.add_address(index, gateway, PREFIX_LEN) {
-        Err(error) if error.raw_os_error() != Some(libc::EEXIST) => return Err(error),
-        _ => {}
-    }
-    netlink.set_up(index)
-}
-
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
@@ -336,7 +236,8 @@ mod tests {
             instance_id: "a1b2c3d4".parse().expect("valid"),
             boot_id: BootId::injected("boot"),
             id_window: 95,
-            network: 88,
+            network: 0,
+            pod_cidr: None,
         }
     }
 
@@ -353,58 +254,13 @@ mod tests {
     }
 
     #[test]
-    fn addresses_rest_before_they_come_again() {
-        let ip = |text: &str| text.parse::<Ipv4Addr>().expect("an address");
-        let instance = instance();
-        assert_eq!(instance.free_address(None, |_| false), Some(ip("10.88.0.2")));
+    fn a_record_of_an_earlier_release_says_which_network_it_is() {
+        let text = r#"{"version":1,"instance_id":"a1b2c3d4","boot_id":"boot","id_window":3,"network":91}"#;
+        let read: Instance = serde_json::from_str(text).expect("an older record");
         assert_eq!(
-            instance.free_address(Some(ip("10.88.0.2")), |_| false),
-            Some(ip("10.88.0.3"))
+            read.pod_cidr().map(|cidr| cidr.to_string()).as_deref(),
+            Some("10.91.0.0/16")
         );
-        assert_eq!(
-            instance.free_address(Some(ip("10.88.255.254")), |_| false),
-            Some(ip("10.88.0.2"))
-        );
-        let taken = |address| address == ip("10.88.0.3");
-        assert_eq!(
-            instance.free_address(Some(ip("10.88.0.2")), taken),
-            Some(ip("10.88.0.4"))
-        );
-        assert_eq!(instance.free_address(None, |_| true), None);
-    }
-
-    #[test]
-    fn names_fit_into_15_characters() {
-        let record = instance().network_record("10.88.255.254".parse().expect("an address"));
-        assert_eq!(
-            (record.bridge.as_str(), record.host_link.as_str()),
-            ("hma1b2c3d40", "hva1b2c3d4fffe")
-        );
-        assert!(record.bridge.len() <= 15 && record.host_link.len() <= 15);
-    }
-
-    #[test]
-    fn the_first_network_without_overlap_is_chosen() {
-        let network = |address: &str, prefix_len| Network {
-            address: address.parse().expect("ip"),
-            prefix_len,
-        };
-        for (preferred, taken, chosen) in [
-            (None, vec![], Some(88)),
-            (
-                None,
-                vec![network("10.88.7.0", 24), network("10.89.0.1", 32)],
-                Some(90),
-            ),
-            (Some(93), vec![network("10.88.0.0", 16)], Some(93)),
-            (Some(93), vec![network("10.92.0.0", 15)], Some(88)),
-            (None, vec![network("10.0.0.0", 8)], None),
-        ] {
-            assert_eq!(
-                first_free_network(preferred, &taken),
-                chosen,
-                "{preferred:?} {taken:?}"
-            );
-        }
+        assert_eq!(instance().pod_cidr().map(|cidr| cidr.to_string()), None);
     }
 }

@@ -1,6 +1,6 @@
 //! What the agent knows of each pod, and who is told when that changes.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io;
 use std::net::Ipv4Addr;
@@ -65,6 +65,11 @@ impl Pod {
         })
     }
 
+    /// Its address on the bridge.
+    pub(crate) fn address(&self) -> Option<Ipv4Addr> {
+        Some(self.record.as_ref()?.network.as_ref()?.address)
+    }
+
     fn sandbox(&self) -> Option<Sandbox> {
         let record = self.record.as_ref()?;
         let ready = self.attached && self.state.as_ref().is_some_and(|state| !state.stopped);
@@ -77,7 +82,7 @@ impl Pod {
             pod_uid: record.config.pod_uid.clone(),
             namespace: record.config.namespace.clone(),
             name: record.config.name.clone(),
-            ip: record.network.address,
+            ip: self.address(),
             ids: record.ids,
             created_at: self
                 .state
@@ -235,13 +240,9 @@ impl Pods {
         self.table.lock().values().any(|pod| pod.ids == ids)
     }
 
-    pub(crate) fn uses_address(&self, address: Ipv4Addr) -> bool {
-        let taken = |pod: &Pod| {
-            pod.record
-                .as_ref()
-                .is_some_and(|record| record.network.address == address)
-        };
-        self.table.lock().values().any(taken)
+    /// Every address that a pod has.
+    pub(crate) fn addresses(&self) -> BTreeSet<Ipv4Addr> {
+        self.table.lock().values().filter_map(Pod::address).collect()
     }
 }
 

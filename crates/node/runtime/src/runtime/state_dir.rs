@@ -7,8 +7,10 @@ use std::path::{Path, PathBuf};
 
 use rustix::io::Errno;
 
+use super::addresses::Addresses;
 use super::cleanup;
 use super::instance::{self, Instance};
+use super::pod_network;
 use super::pods::Pod;
 use super::validate;
 use crate::config::RuntimeConfig;
@@ -74,12 +76,22 @@ pub(crate) fn read_pods(state_dir: &Path) -> Result<Vec<(String, Pod)>, OpenErro
     Ok(pods)
 }
 
+/// Where the turn of addresses is kept.
+pub(crate) fn addresses_path(state_dir: &Path) -> PathBuf {
+    state_dir.join("addresses.json")
+}
+
+/// What was kept of it; one that cannot be read is as good as none, for it decides nothing but the order.
+pub(crate) fn read_addresses(state_dir: &Path) -> Option<Addresses> {
+    serde_json::from_slice(&fs::read(addresses_path(state_dir)).ok()?).ok()
+}
+
 /// Pods of an earlier boot have no process any more; but a boot id may be injected, and then theirs must end.
 pub(crate) fn remove_stale(config: &RuntimeConfig, instance: Option<&Instance>) -> Result<(), OpenError> {
     let stale = || -> io::Result<()> {
         kill_all(config, &config.state_dir, instance)?;
         cleanup::remove_cgroups(&config.instance_id, None)?;
-        instance::remove_links(&config.instance_id)?;
+        pod_network::remove(&config.instance_id)?;
         for entry in fs::read_dir(&config.state_dir)? {
             let path = entry?.path();
             if path.is_dir() {
@@ -119,7 +131,7 @@ pub(crate) fn purge(config: &RuntimeConfig) -> Result<(), PurgeError> {
         _ => failed(&state_dir)(source),
     })?;
     cleanup::remove_cgroups(&config.instance_id, None).map_err(failed(Path::new("cgroup")))?;
-    instance::remove_links(&config.instance_id).map_err(PurgeError::Links)?;
+    pod_network::remove(&config.instance_id).map_err(PurgeError::Links)?;
     instance::release(&state_dir).map_err(failed(Path::new("/run/hotmap")))?;
     cleanup::remove_tree(&state_dir).map_err(failed(&state_dir))
 }

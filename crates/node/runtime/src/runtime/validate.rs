@@ -76,7 +76,9 @@ pub(crate) fn container(config: &ContainerConfig) -> Checked {
     }
     let targets = config.mounts.iter().map(|mount| &mount.target);
     let links = config.links.iter().map(|(link, _)| link);
+    let files = config.files.iter().map(|file| &file.path);
     for path in targets
+        .chain(files)
         .chain(&config.writable)
         .chain(links)
         .chain([&config.cwd, &config.log_path])

@@ -33,7 +33,8 @@ const STEP: &[u8] = b".";
 #[derive(Debug)]
 pub(crate) struct Namespaces {
     pub(crate) users: OwnedFd,
-    pub(crate) network: OwnedFd,
+    /// `None`: the shim's own, which is the host's.
+    pub(crate) network: Option<OwnedFd>,
     pub(crate) ipc: OwnedFd,
     pub(crate) uts: OwnedFd,
     /// A mount namespace with nothing in it but the pod's `/dev/shm`.
@@ -78,7 +79,7 @@ impl Namespaces {
     fn start_pause(&self) -> Setup<Pause> {
         Pause::start(&Home {
             users: &self.users,
-            network: &self.network,
+            network: self.network.as_ref(),
             ipc: &self.ipc,
             uts: &self.uts,
             mounts: &self.shared_memory,
@@ -100,7 +101,7 @@ impl Namespaces {
         let pid = helper.to_string();
         let namespaces = Self {
             users: open("user", &pid)?,
-            network: open("net", &pid)?,
+            network: record.network.as_ref().map(|_| open("net", &pid)).transpose()?,
             ipc: open("ipc", &pid)?,
             uts: open("uts", &pid)?,
             shared_memory: open("mnt", &pid)?,
@@ -108,7 +109,9 @@ impl Namespaces {
             host_pids: open("pid", "self")?,
             pause: None,
         };
-        connect(&record.network, helper)?;
+        if let Some(network) = &record.network {
+            connect(network, helper)?;
+        }
         tell(channel)?;
         hear(channel)?;
         Ok(namespaces)
@@ -116,11 +119,11 @@ impl Namespaces {
 
     /// Joins network, ipc and uts; the user namespace comes last, in `identity`.
     pub(crate) fn join(&self) -> Setup<()> {
-        for (fd, kind) in [
-            (&self.network, LinkNameSpaceType::Network),
+        let network = self.network.as_ref().map(|fd| (fd, LinkNameSpaceType::Network));
+        for (fd, kind) in network.into_iter().chain([
             (&self.ipc, LinkNameSpaceType::InterProcessCommunication),
             (&self.uts, LinkNameSpaceType::HostNameAndNISDomainName),
-        ] {
+        ]) {
             what(
                 rustix::thread::move_into_link_name_space(fd.as_fd(), Some(kind)),
                 || format!("cannot join the pod's {kind:?} namespace"),
@@ -238,17 +241,20 @@ fn make(record: &SandboxRecord, channel: &mut UnixStream) -> Setup<()> {
     unshare(UnshareFlags::NEWUSER, "user")?;
     tell(channel)?;
     hear(channel)?;
-    unshare(
-        UnshareFlags::NEWNET | UnshareFlags::NEWIPC | UnshareFlags::NEWUTS,
-        "network",
-    )?;
+    let mut flags = UnshareFlags::NEWIPC | UnshareFlags::NEWUTS;
+    if record.network.is_some() {
+        flags |= UnshareFlags::NEWNET;
+    }
+    unshare(flags, "network, ipc or host name")?;
     what(
         rustix::system::sethostname(record.config.hostname.as_bytes()),
         || "cannot set the host name".to_owned(),
     )?;
     tell(channel)?;
     hear(channel)?;
-    configure(&record.network, &proc)?;
+    if let Some(network) = &record.network {
+        configure(network, &proc)?;
+    }
     tell(channel)
 }
 

@@ -507,7 +507,7 @@ impl Pod {
     fn mark_stopped(&mut self) {
         if !self.stopped {
             self.stopped = true;
-            disconnect(&self.record.network.host_link);
+            disconnect(&self.record);
             self.changed();
         }
     }

@@ -11,6 +11,8 @@
 //!
 //! Paths inside are looked up with `RESOLVE_IN_ROOT`: a link, whoever planted it, does not leave the root.
 
+mod files;
+
 use std::fs::{self, DirBuilder};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -131,6 +133,7 @@ pub(crate) fn enter(
     root.mask_all(hidden.iter().map(PathBuf::as_path))?;
     root.kernel_trees(config, sources)?;
     root.scratch(config, record)?;
+    root.files(&config.files)?;
     for (mount, (tree, is_dir)) in config.mounts.iter().zip(&sources.mounts) {
         root.bind(tree, *is_dir, &mount.target)?;
     }

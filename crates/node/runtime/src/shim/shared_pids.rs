@@ -51,7 +51,7 @@ pub(crate) struct Pause {
 /// What the pause process joins, apart from its pid namespace.
 pub(super) struct Home<'a> {
     pub(super) users: &'a OwnedFd,
-    pub(super) network: &'a OwnedFd,
+    pub(super) network: Option<&'a OwnedFd>,
     pub(super) ipc: &'a OwnedFd,
     pub(super) uts: &'a OwnedFd,
     pub(super) mounts: &'a OwnedFd,
@@ -113,13 +113,13 @@ fn settle(home: &Home<'_>, channel: &UnixStream) -> Setup<()> {
     sys::ignore_signals(&[libc::SIGCHLD]);
     sys::hide_arguments();
     what(rustix::thread::set_name(NAME), || failed("take its name"))?;
-    for (namespace, kind) in [
-        (home.network, LinkNameSpaceType::Network),
+    let network = home.network.map(|network| (network, LinkNameSpaceType::Network));
+    for (namespace, kind) in network.into_iter().chain([
         (home.ipc, LinkNameSpaceType::InterProcessCommunication),
         (home.uts, LinkNameSpaceType::HostNameAndNISDomainName),
         (home.mounts, LinkNameSpaceType::Mount),
         (home.users, LinkNameSpaceType::User),
-    ] {
+    ]) {
         what(
             rustix::thread::move_into_link_name_space(namespace.as_fd(), Some(kind)),
             || failed(&format!("join the pod's {kind:?} namespace")),

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use hotmap_runtime::{
     BootId, Capabilities, ContainerConfig, ContainerState, ContainerStatus, Event, Events, ExecSyncOutput,
-    Exit, InstanceId, LogLimits, ProcessUser, Runtime, RuntimeConfig, Sandbox, SandboxConfig,
+    Exit, InstanceId, LogLimits, PodNetworkConfig, ProcessUser, Runtime, RuntimeConfig, Sandbox,
+    SandboxConfig,
 };
 
 pub(crate) const POD: &str = "11111111-2222-3333-4444-555555555555";
@@ -58,6 +59,7 @@ impl Fixture {
             mask: vec![dir.path().join("data")],
             self_exe: PathBuf::from(env!("CARGO_BIN_EXE_hotmap-shim")),
             boot_id: BootId::current().expect("a boot id"),
+            pod_network: PodNetworkConfig::default(),
         };
         Some(Self { dir, config })
     }
@@ -94,6 +96,7 @@ impl Fixture {
             mounts: Vec::new(),
             writable: Vec::new(),
             links: Vec::new(),
+            files: Vec::new(),
             log_path: self.log_path(name),
             log_limits: LogLimits::default(),
             tty: false,
@@ -148,7 +151,13 @@ pub(crate) fn sandbox(pod_uid: &str) -> SandboxConfig {
         name: "web".to_owned(),
         hostname: "web".to_owned(),
         share_process_namespace: false,
+        host_network: false,
     }
+}
+
+/// A pod's own address.
+pub(crate) fn address(pod: &Sandbox) -> Ipv4Addr {
+    pod.ip.expect("a network of its own")
 }
 
 /// The end of an attempt; fails after half a minute.

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use hotmap_runtime::{ContainerError, ContainerState, ProcessUser, SandboxState, StartError};
 
-use crate::fixture::{Fixture, POD, exit_of, http_get, mount, sandbox, stdout_of};
+use crate::fixture::{Fixture, POD, address, exit_of, http_get, mount, sandbox, stdout_of};
 
 #[tokio::test]
 async fn a_container_runs_to_its_end_and_its_output_is_logged() {
@@ -175,7 +175,7 @@ async fn nginx_serves_port_80_on_the_pods_address_with_workers_of_its_user() {
     config.links = image.links.clone().into_iter().collect();
     config.mounts.push(mount(&volume, "/var/www/html", true));
     runtime.start_container(POD, config).await.expect("started");
-    let answer = http_get(pod.ip, "/").await;
+    let answer = http_get(address(&pod), "/").await;
     assert!(
         answer.contains("hello from the volume"),
         "{answer}\n{:?}",
@@ -331,12 +331,15 @@ async fn containers_of_a_pod_share_network_and_memory_but_no_files_and_processes
     assert_eq!(exit_code, 0, "{text}");
     assert!(text.starts_with("one\nhi\n/proc/1\n"), "{text}");
     assert!(
-        text.contains(&format!("inet {}/16", pod.ip)) && text.contains("default via"),
+        text.contains(&format!("inet {}/16", address(&pod))) && text.contains("default via"),
         "{text}"
     );
     let mut config = fixture.script(
         "ping",
-        &format!("busybox ping -c 1 -W 2 {} > /dev/null && echo reached", pod.ip),
+        &format!(
+            "busybox ping -c 1 -W 2 {} > /dev/null && echo reached",
+            address(&pod)
+        ),
     );
     config.log_path = fixture.log_path("ping");
     let mut events = runtime.events();
@@ -410,6 +413,7 @@ async fn an_open_without_root_says_so() {
         mask: vec![],
         self_exe: env!("CARGO_BIN_EXE_hotmap-shim").into(),
         boot_id: hotmap_runtime::BootId::current().expect("a boot id"),
+        pod_network: hotmap_runtime::PodNetworkConfig::default(),
     };
     let error = hotmap_runtime::Runtime::open(config)
         .await

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use hotmap_runtime::{BootId, ContainerState, Event, Runtime, SandboxError, SandboxState};
 
-use crate::fixture::{Fixture, POD, exit_of, host_pid, sandbox, stdout_of};
+use crate::fixture::{Fixture, POD, address, exit_of, host_pid, sandbox, stdout_of};
 
 #[tokio::test]
 async fn a_new_agent_finds_the_same_processes_and_every_exit() {
@@ -177,7 +177,7 @@ async fn a_stopped_sandbox_keeps_exit_codes_and_starts_nothing() {
     let name = format!(
         "hv{}{:04x}",
         fixture.config.instance_id,
-        pod.ip.to_bits() & 0xffff
+        address(&pod).to_bits() & 0xffff
     );
     assert!(!String::from_utf8_lossy(&links.stdout).contains(&name));
 }
@@ -190,8 +190,8 @@ async fn two_instances_never_meet_and_a_purge_leaves_nothing() {
     let (one, two) = (left.open().await, right.open().await);
     let (first, second) = (left.pod(&one).await, right.pod(&two).await);
     assert_ne!(
-        first.ip.octets()[1],
-        second.ip.octets()[1],
+        address(&first).octets()[1],
+        address(&second).octets()[1],
         "networks of their own"
     );
     assert_ne!(first.ids, second.ids);
