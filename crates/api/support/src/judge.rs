@@ -217,6 +217,10 @@ mod tests {
                 "warned containers[0].ports[1].containerPort: a port of the host below 1024, where no pod may listen",
             ),
             (
+                json!({"overhead": {"cpu": "10m"}}),
+                "warned overhead: nothing is added to what containers ask for",
+            ),
+            (
                 json!({"containers": [{"volumeMounts": [{"mountPropagation": "HostToContainer"}]}]}),
                 "warned containers[0].volumeMounts[0].mountPropagation: mounts do not propagate",
             ),

@@ -1,25 +1,27 @@
 //! The `httpGet` of probes and lifecycle hooks.
 
+mod target;
 mod tls;
 
 use std::{collections::BTreeMap, convert::Infallible};
 
 use bytes::Bytes;
 use http_body_util::{BodyExt, Empty, Limited};
-use hyper::{Request, client::conn::http1, header};
+use hyper::{Request, StatusCode, client::conn::http1, header};
 use hyper_util::rt::TokioIo;
 use tokio::{
     io::{AsyncRead, AsyncWrite},
     net::TcpStream,
 };
 
+use self::target::{REQUESTS_MAX, Target};
 use crate::pod::{Container, HttpGetAction, Port};
 
 /// Bytes of a body that are read before the connection is closed (`pkg/probe/http`, Kubernetes 1.36).
 const BODY_BYTES_MAX: usize = 10 * 1024;
 
-/// Asks `get` of a container and says the status code of the answer; the body is read, as far as it may matter to the server,
-/// and dropped.
+/// Asks `get` of a container and says the status code of the answer, redirects within the host followed; the body is read, as far
+/// as it may matter to the server, and dropped.
 pub(crate) async fn status(
     get: &HttpGetAction,
     container: &Container,
@@ -32,17 +34,40 @@ pub(crate) async fn status(
     } else {
         format!("/{}", get.path)
     };
-    let scheme = if get.is_https() { "https" } else { "http" };
-    let url = format!("{scheme}://{host}:{port}{path}");
-    let failed = |error: &dyn std::fmt::Display| format!("Get {url:?}: {error}");
-    let stream = TcpStream::connect((host.as_str(), port))
-        .await
-        .map_err(|error| failed(&error))?;
-    let mut request = Request::get(path);
+    let mut target = Target {
+        is_https: get.is_https(),
+        host,
+        port,
+        path,
+    };
+    for _ in 0..REQUESTS_MAX {
+        let answer = ask(&target, get, user_agent)
+            .await
+            .map_err(|error| format!("Get {:?}: {error}", target.url()))?;
+        match target.redirected(answer.code, answer.location.as_deref()) {
+            Some(next) => target = next,
+            None => return Ok(answer.code.as_u16()),
+        }
+    }
+    Err(format!(
+        "Get {:?}: stopped after {REQUESTS_MAX} redirects",
+        target.url()
+    ))
+}
+
+/// What of an answer matters.
+struct Answer {
+    code: StatusCode,
+    location: Option<String>,
+}
+
+async fn ask(target: &Target, get: &HttpGetAction, user_agent: &'static str) -> Result<Answer, String> {
+    let text = |error: &dyn std::fmt::Display| error.to_string();
+    let mut request = Request::get(target.path.as_str());
     let own = get.http_headers.iter();
     let names = |name: &str| own.clone().any(|one| one.name.eq_ignore_ascii_case(name));
     if !names("host") {
-        request = request.header(header::HOST, format!("{host}:{port}"));
+        request = request.header(header::HOST, target.authority());
     }
     if !names("user-agent") {
         request = request.header(header::USER_AGENT, user_agent);
@@ -55,37 +80,39 @@ pub(crate) async fn status(
     }
     let request = request
         .body(Empty::<Bytes>::new())
-        .map_err(|error| failed(&error))?;
-    if get.is_https() {
-        let stream = tls::connect(&host, stream)
-            .await
-            .map_err(|error| failed(&error))?;
-        exchange(stream, request, failed).await
+        .map_err(|error| text(&error))?;
+    let stream = TcpStream::connect((target.host.as_str(), target.port))
+        .await
+        .map_err(|error| text(&error))?;
+    if target.is_https {
+        let stream = tls::connect(&target.host, stream).await;
+        exchange(stream.map_err(|error| text(&error))?, request).await
     } else {
-        exchange(stream, request, failed).await
+        exchange(stream, request).await
     }
 }
 
-/// Sends a request over a connection of its own; says the status code of the answer.
+/// Sends a request over a connection of its own.
 async fn exchange(
     stream: impl AsyncRead + AsyncWrite + Unpin,
     request: Request<Empty<Bytes>>,
-    failed: impl Fn(&dyn std::fmt::Display) -> String,
-) -> Result<u16, String> {
+) -> Result<Answer, String> {
     let (mut sender, connection) = http1::handshake(TokioIo::new(stream))
         .await
-        .map_err(|error| failed(&error))?;
+        .map_err(|error| error.to_string())?;
     let exchange = async {
         let answer = sender
             .send_request(request)
             .await
-            .map_err(|error| failed(&error))?;
-        let code = answer.status().as_u16();
-        if !(200..400).contains(&code) {
+            .map_err(|error| error.to_string())?;
+        let code = answer.status();
+        let location = answer.headers().get(header::LOCATION);
+        let location = location.and_then(|value| value.to_str().ok()).map(str::to_owned);
+        if !(200..400).contains(&code.as_u16()) {
             // Read, so that a server that logs broken connections has nothing to log.
             let _ = Limited::new(answer.into_body(), BODY_BYTES_MAX).collect().await;
         }
-        Ok(code)
+        Ok(Answer { code, location })
     };
     carried(exchange, connection).await
 }
@@ -174,6 +201,30 @@ mod tests {
             serde_json::from_value(get).expect("a probe"),
             serde_json::from_value(container).expect("a container"),
         )
+    }
+
+    #[tokio::test]
+    async fn a_server_that_sends_on_and_on_has_failed() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        let (mut get, container) = get(listener.local_addr().expect("bound").port());
+        get.scheme = "HTTP".to_owned();
+        let served = tokio::spawn(async move {
+            for number in 0..10 {
+                let (mut client, _) = listener.accept().await.expect("a client");
+                let mut request = Vec::new();
+                while !request.ends_with(b"\r\n\r\n") {
+                    client.read_buf(&mut request).await.expect("a request");
+                }
+                let answer =
+                    format!("HTTP/1.1 302 Found\r\nLocation: /{number}\r\nContent-Length: 0\r\n\r\n");
+                client.write_all(answer.as_bytes()).await.expect("sent");
+            }
+        });
+        let stopped = status(&get, &container, "127.0.0.1", "test")
+            .await
+            .expect_err("no end");
+        assert!(stopped.ends_with("/9\": stopped after 10 redirects"), "{stopped}");
+        served.await.expect("no panic");
     }
 
     #[tokio::test]

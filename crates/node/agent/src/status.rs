@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 
 use crate::{
     lifecycle::{Progress, progress},
-    pod::{Container, Pod, ReadinessGate},
+    pod::{Container, Pod, ReadinessGate, VolumeMount},
     records::{ContainerRecord, EXIT_LOST, Ended, Records, RunState, Waiting},
     termination_message,
 };
@@ -137,13 +137,13 @@ pub(crate) fn pod_status(pod: &Pod, records: &Records, ground: &PodGround, now: 
     }
     status.insert("conditions".into(), conditions(pod, records, ground, phase, now));
     if ground.refusal.is_none() {
+        // Of a pod that has got as far as its main containers.
+        let is_lost =
+            ground.failure.is_some() && phase == "Failed" && incomplete(pod, records, ground).is_empty();
         let statuses = |containers: &[Container], is_init: bool| -> Value {
             containers
                 .iter()
-                .map(|container| {
-                    let is_lost = !is_init && ground.failure.is_some() && phase == "Failed";
-                    container_status(pod, container, records, is_init, is_lost)
-                })
+                .map(|container| container_status(pod, container, records, is_init, is_lost && !is_init))
                 .collect()
         };
         status.insert("containerStatuses".into(), statuses(&pod.spec.containers, false));
@@ -379,6 +379,10 @@ fn container_status(
         "ready": ready, "started": started,
         "restartCount": record.attempt.unwrap_or_default(), "state": state(pod, record), "lastState": {},
     });
+    if !container.volume_mounts.is_empty() {
+        let mounts = container.volume_mounts.iter().map(mount_status);
+        status["volumeMounts"] = mounts.collect();
+    }
     if let Some(attempt) = record.attempt {
         status["containerID"] = container_id(pod, container, attempt).into();
     }
@@ -396,6 +400,16 @@ fn container_status(
             status["lastState"] = json!({});
         }
         RunState::Waiting(_) | RunState::Running { .. } => {}
+    }
+    status
+}
+
+/// A read-only mount is so with everything mounted in it.
+fn mount_status(mount: &VolumeMount) -> Value {
+    let mut status = json!({"name": mount.name, "mountPath": mount.mount_path});
+    if mount.read_only {
+        status["readOnly"] = true.into();
+        status["recursiveReadOnly"] = "Enabled".into();
     }
     status
 }

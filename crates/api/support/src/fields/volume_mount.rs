@@ -7,6 +7,8 @@ use crate::{
 
 const VOLUMES: &str =
     "crates/hotmap/tests/node/volumes.rs::every_kind_of_configuration_has_its_content_owner_and_mode";
+const READ_ONLY: &str =
+    "crates/node/runtime/tests/pods/lifecycle.rs::mounts_users_and_writable_directories_are_as_asked_for";
 
 pub(super) const VOLUME_MOUNT: Table = Table {
     message: "VolumeMount",
@@ -14,18 +16,15 @@ pub(super) const VOLUME_MOUNT: Table = Table {
         works("mountPath", "where it is inside", &[VOLUMES]),
         warned("mountPropagation", "mounts do not propagate").except(&["None"]),
         works("name", "which volume", &[VOLUMES]),
+        works("readOnly", "submounts included", &[READ_ONLY]),
         works(
-            "readOnly",
-            "submounts included",
+            "recursiveReadOnly",
+            "a read-only mount covers its submounts always; the status says Enabled",
             &[
-                "crates/node/runtime/tests/pods/lifecycle.rs::mounts_users_and_writable_directories_are_as_asked_for",
+                "crates/node/agent/src/status/tests.rs::mounts_and_messages_are_shown_within_their_limits",
+                READ_ONLY,
             ],
         ),
-        warned(
-            "recursiveReadOnly",
-            "a read-only mount covers its submounts always",
-        )
-        .except(&["Disabled"]),
         works(
             "subPath",
             "a part of the volume, as it is when the container starts",

@@ -343,3 +343,79 @@ fn a_refused_pod_has_failed_and_says_why() {
     );
     assert!(status.get("containerStatuses").is_none());
 }
+
+#[test]
+fn a_pod_whose_time_is_up_is_unready_at_once_and_has_failed_once_nothing_runs() {
+    let failure = Failure {
+        reason: "DeadlineExceeded".into(),
+        message: "too long".into(),
+    };
+    let ground = PodGround {
+        pod_ip: "10.88.0.2".into(),
+        failure: Some(failure.clone()),
+        ..PodGround::default()
+    };
+    let done = ("i".to_owned(), record(RunState::Ended(ended(0)), false));
+    let status = |main: Option<ContainerRecord>| {
+        let main = main.map(|record| ("a".to_owned(), record));
+        let records: Records = [done.clone()].into_iter().chain(main).collect();
+        pod_status(&pod("Always"), &records, &ground, at(9))
+    };
+    let running = RunState::Running { started_at: at(1) };
+    let seen = status(Some(record(running, true)));
+    assert_eq!(
+        (&seen["phase"], &seen["reason"]),
+        (&json!("Running"), &Value::Null)
+    );
+    let ready = condition(&seen, "Ready");
+    assert_eq!(
+        (&ready["status"], &ready["reason"]),
+        (&json!("False"), &json!("PodFailed"))
+    );
+
+    let mut crashed = record(RunState::Ended(ended(3)), false);
+    crashed.waits("CrashLoopBackOff", "soon".to_owned());
+    for (main, reason, code) in [
+        (Some(crashed), "Error", 3),
+        (Some(record(RunState::Ended(ended(4)), false)), "Error", 4),
+        (None, "ContainerStatusUnknown", 137),
+    ] {
+        let seen = status(main);
+        let told = ["phase", "reason", "message"].map(|field| seen[field].as_str().unwrap_or_default());
+        assert_eq!(told, ["Failed", "DeadlineExceeded", "too long"]);
+        let state = &seen["containerStatuses"][0]["state"]["terminated"];
+        assert_eq!(
+            (&state["reason"], &state["exitCode"]),
+            (&json!(reason), &json!(code))
+        );
+        assert_eq!(Failure::in_status(&seen), Some(failure.clone()));
+    }
+    let never = pod_status(&pod("Always"), &Records::new(), &ground, at(9));
+    let state = &never["containerStatuses"][0]["state"]["waiting"]["reason"];
+    assert_eq!(
+        (&never["phase"], state),
+        (&json!("Failed"), &json!("PodInitializing"))
+    );
+}
+
+#[test]
+fn mounts_and_messages_are_shown_within_their_limits() {
+    let document = json!({"metadata": {"name": "p", "namespace": "n", "uid": "u"}, "spec": {"restartPolicy": "Never",
+        "containers": [{"name": "m", "volumeMounts": [{"name": "v", "mountPath": "/v", "readOnly": true}, {"name": "w", "mountPath": "/w"}]},
+            {"name": "n"}]}});
+    let pod = Pod::from_document(&document).expect("a pod");
+    let mut record = record(RunState::Ended(ended(1)), false);
+    let attempt = record.unread().expect("not read").attempt;
+    record.said(attempt, &"x".repeat(9000));
+    assert_eq!(record.unread(), None);
+    let records = Records::from([("m".to_owned(), record)]);
+    let seen = pod_status(&pod, &records, &PodGround::default(), at(9));
+    let shown = &seen["containerStatuses"][0];
+    let mounts = json!([{"name": "v", "mountPath": "/v", "readOnly": true, "recursiveReadOnly": "Enabled"},
+        {"name": "w", "mountPath": "/w"}]);
+    assert_eq!(shown["volumeMounts"], mounts);
+    let message = shown["state"]["terminated"]["message"]
+        .as_str()
+        .expect("a message");
+    assert_eq!(message.len(), 6 * 1024, "two containers share 12 KiB");
+}
