@@ -197,7 +197,10 @@ fn a_pod_has_names_a_resolver_and_where_it_asks_the_hosts_network() {
         ],
     );
     assert_eq!(
-        node.sh("named", "getent hosts db.example.org | cut -d ' ' -f 1"),
+        node.sh(
+            "named",
+            "getent ahostsv4 db.example.org | head -n 1 | cut -d ' ' -f 1"
+        ),
         "192.0.2.7"
     );
     node.event("node-a", "MissingClusterDNS: there is no cluster DNS");
