@@ -123,6 +123,8 @@ pub(crate) struct Container {
     pub(crate) tty: bool,
     pub(crate) termination_message_path: String,
     pub(crate) termination_message_policy: TerminationMessagePolicy,
+    pub(crate) stdin: bool,
+    pub(crate) stdin_once: bool,
     /// Of its own: `Always` makes a sidecar of an init container, nothing else is run here.
     pub(crate) restart_policy: Option<RestartPolicy>,
 }

@@ -240,6 +240,77 @@ pub enum ExecError {
     Shim(#[source] io::Error),
 }
 
+/// Why nobody takes part in a container's streams, or no longer.
+#[derive(Debug, thiserror::Error)]
+pub enum AttachError {
+    /// No sandbox, or one that can only be removed.
+    #[error("pod {0} has no ready sandbox")]
+    NoSandbox(String),
+    /// No such container, or it has ended. kubectl users know the text.
+    #[error("container {0} is not running")]
+    NotRunning(String),
+    /// As many as there may be have attached.
+    #[error("too many clients are attached to container {container} of pod {pod_uid}")]
+    TooMany {
+        /// The container.
+        container: String,
+        /// The pod.
+        pod_uid: String,
+    },
+    /// Output was not read as fast as it came.
+    #[error(
+        "cut off: 1 MiB of output was waiting for this client, and the container waits for nobody; kubectl logs has all of it"
+    )]
+    TooSlow,
+    /// The pod was started by a release that could not do this.
+    #[error(
+        "the pod was started by an earlier release, which nobody can attach to: delete it and create it anew"
+    )]
+    OldShim,
+    /// It may work another time.
+    #[error("{0}")]
+    Failed(String),
+    /// The shim does not answer.
+    #[error("the pod's shim does not answer")]
+    Shim(#[source] io::Error),
+}
+
+/// Why there is no connection to a port of a pod.
+#[derive(Debug, thiserror::Error)]
+pub enum ConnectError {
+    /// No sandbox, or one that can only be removed.
+    #[error("pod {0} has no ready sandbox")]
+    NoSandbox(String),
+    /// Nobody listens, or nothing answers.
+    #[error("failed to connect to localhost:{port} inside the pod's network: {}", plain(.source))]
+    Port {
+        /// The port.
+        port: u16,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The pod was started by a release that could not do this.
+    #[error(
+        "the pod was started by an earlier release, which cannot forward ports: delete it and create it anew"
+    )]
+    OldShim,
+    /// It may work another time.
+    #[error("{0}")]
+    Failed(String),
+    /// The shim does not answer.
+    #[error("the pod's shim does not answer")]
+    Shim(#[source] io::Error),
+}
+
+/// As kubectl users know it: `connection refused`, without a capital letter and a number.
+fn plain(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::ConnectionRefused => "connection refused".to_owned(),
+        io::ErrorKind::TimedOut => "connection timed out".to_owned(),
+        _ => error.to_string(),
+    }
+}
+
 /// Why an instance could not be purged; what is named is still there.
 #[derive(Debug, thiserror::Error)]
 pub enum PurgeError {

@@ -46,6 +46,18 @@ pub struct TerminalSize {
     pub rows: u16,
 }
 
+impl TerminalSize {
+    pub(crate) fn apply(self, terminal: &AsyncFd<OwnedFd>) -> io::Result<()> {
+        let size = rustix::termios::Winsize {
+            ws_row: self.rows,
+            ws_col: self.columns,
+            ws_xpixel: 0,
+            ws_ypixel: 0,
+        };
+        Ok(rustix::termios::tcsetwinsize(terminal.get_ref(), size)?)
+    }
+}
+
 /// What [`Runtime::exec_sync`](crate::Runtime::exec_sync) brings back.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExecSyncOutput {
@@ -133,7 +145,7 @@ impl ExecSession {
         Ok(Self {
             stdin: input
                 .or_else(|| terminal.clone().filter(|_| config.stdin))
-                .map(|fd| ExecWriter { fd: Some(fd) }),
+                .map(ExecWriter::new),
             stdout: reader(&output.or_else(|| terminal.clone())),
             stderr: reader(&errors),
             terminal,
@@ -144,16 +156,10 @@ impl ExecSession {
 
     /// Changes the size of the terminal; nothing without one.
     pub fn resize(&self, size: TerminalSize) -> io::Result<()> {
-        let Some(terminal) = &self.terminal else {
-            return Ok(());
-        };
-        let size = rustix::termios::Winsize {
-            ws_row: size.rows,
-            ws_col: size.columns,
-            ws_xpixel: 0,
-            ws_ypixel: 0,
-        };
-        Ok(rustix::termios::tcsetwinsize(terminal.get_ref(), size)?)
+        match &self.terminal {
+            Some(terminal) => size.apply(terminal),
+            None => Ok(()),
+        }
     }
 
     /// Waits for the command's end: 0 to 255, or 128 + the signal. Cancel safe; read the streams at the
@@ -185,13 +191,13 @@ fn refused(refusal: Refusal, pod_uid: &str, container: &str) -> ExecError {
     }
 }
 
-enum End {
+pub(crate) enum End {
     Read,
     Write,
 }
 
 /// A pipe whose named end is ours; the other goes to the command.
-fn pipe(theirs: &mut Vec<OwnedFd>, ours: End) -> io::Result<Arc<AsyncFd<OwnedFd>>> {
+pub(crate) fn pipe(theirs: &mut Vec<OwnedFd>, ours: End) -> io::Result<Arc<AsyncFd<OwnedFd>>> {
     let (read, write) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
     let (own, other) = match ours {
         End::Read => (read, write),
@@ -202,7 +208,7 @@ fn pipe(theirs: &mut Vec<OwnedFd>, ours: End) -> io::Result<Arc<AsyncFd<OwnedFd>
 }
 
 /// Our end of a pipe or terminal, without blocking.
-fn terminal(fd: OwnedFd) -> io::Result<Arc<AsyncFd<OwnedFd>>> {
+pub(crate) fn terminal(fd: OwnedFd) -> io::Result<Arc<AsyncFd<OwnedFd>>> {
     rustix::io::ioctl_fionbio(&fd, true)?;
     // SAFETY: an OwnedFd is the same open descriptor for as long as it lives, and AsyncFd lends it out only by reference.
     let registered = unsafe { AsyncFd::register(fd) };
@@ -225,7 +231,11 @@ impl std::fmt::Debug for ExecReader {
 }
 
 impl ExecReader {
-    fn new(fd: Arc<AsyncFd<OwnedFd>>, mut end: watch::Receiver<Option<i32>>) -> Self {
+    /// What is read after the end is what was written before it.
+    pub(crate) fn new<T: Send + Sync + 'static>(
+        fd: Arc<AsyncFd<OwnedFd>>,
+        mut end: watch::Receiver<Option<T>>,
+    ) -> Self {
         let end = Box::pin(async move {
             let _ = end.wait_for(Option::is_some).await;
         });
@@ -280,6 +290,12 @@ impl AsyncRead for ExecReader {
 #[derive(Debug)]
 pub struct ExecWriter {
     fd: Option<Arc<AsyncFd<OwnedFd>>>,
+}
+
+impl ExecWriter {
+    pub(crate) fn new(fd: Arc<AsyncFd<OwnedFd>>) -> Self {
+        Self { fd: Some(fd) }
+    }
 }
 
 impl AsyncWrite for ExecWriter {

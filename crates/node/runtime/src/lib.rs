@@ -8,7 +8,7 @@
 //! ```text
 //!   agent (tokio)                          one per pod, single-threaded
 //!   Runtime ── unix socket, frames ──────▶ shim ──clone──▶ container (pid 1 of its pid namespace)
-//!      ▲        start·stop·exec·watch        │  holds user, net, ipc, uts namespaces
+//!      ▲     start·stop·exec·attach·watch    │  holds user, net, ipc, uts namespaces
 //!      └── events: exits, lost sandboxes     └─ state.json, CRI log files, grace timers
 //! ```
 //!
@@ -16,6 +16,7 @@
 //! What runs inside the shim is under `shim/`, what runs inside the agent is under `runtime/`; they share only
 //! `protocol`, `spec` and `state`.
 
+mod attach;
 mod cgroup;
 mod config;
 mod error;
@@ -36,9 +37,11 @@ mod status;
 mod swap_floor;
 mod sys;
 
+pub use attach::{AttachConfig, AttachSession};
 pub use config::{BootId, ConfigError, IdRange, InstanceId, PodNetworkConfig, PodNetworkMode, RuntimeConfig};
 pub use error::{
-    CompareError, ContainerError, ExecError, OpenError, PurgeError, SandboxError, StartError, SwapError,
+    AttachError, CompareError, ConnectError, ContainerError, ExecError, OpenError, PurgeError, SandboxError,
+    StartError, SwapError,
 };
 pub use events::{ContainerExited, Event, Events};
 pub use exec::{ExecConfig, ExecReader, ExecSession, ExecSyncOutput, ExecWriter, TerminalSize};
@@ -47,7 +50,7 @@ pub use pod_cidr::{PodCidr, PodCidrError};
 pub use runtime::{MountSwap, MountSwaps, NetworkTrouble, PodNetwork, Prepared, Runtime, Swapped};
 pub use shim::shim_main_if_asked;
 pub use spec::{
-    Capabilities, ContainerConfig, FileConfig, LogLimits, MountConfig, ProcessUser, SandboxConfig,
+    Capabilities, ContainerConfig, FileConfig, LogLimits, MountConfig, ProcessUser, SandboxConfig, Stdin,
     UnknownCapability,
 };
 pub use status::{ContainerState, ContainerStatus, Exit, Sandbox, SandboxState};

@@ -12,12 +12,14 @@
 //! | `swap_mount` | what is to be shown, as one `O_PATH` descriptor | `swapped` |
 //! | `compare_env` | – | `env_differs`: names, never values |
 //! | `exec` | stdin, stdout, stderr as far as asked for | `exec_started` (with a terminal: its master), then `exec_ended` |
+//! | `attach` | stdout, stderr as far as asked for | `attached` (with the writable end of stdin, or a terminal's master), then `attach_ended` |
+//! | `open_socket` | – | `socket_opened`, with a TCP socket of the pod's network that is not connected |
 //! | `watch` | – | `state` at once and after every change |
 //! | `stop_sandbox` | – | `done`, once every process has ended |
 //! | `shutdown` | – | `done`; the shim ends and the socket closes |
 //!
 //! Any request may be answered by `refused`. A connection carries one request after another, except that
-//! `exec` and `watch` take it over; closing an `exec` connection kills the command.
+//! `exec`, `attach` and `watch` take it over; closing an `exec` connection kills the command, closing an `attach` one detaches.
 //!
 //! **Versions.** Every request carries [`VERSION`]. A release understands the requests of the one before it, and an agent speaks
 //! to the shims of the release before it: fields are only added, with a default; an unknown field is ignored; an unknown
@@ -87,6 +89,12 @@ pub(crate) enum Call {
     },
     Exec(ExecCall),
     /// Since the second release; a shim of the first one refuses it as `unsupported`.
+    Attach(AttachCall),
+    /// Since the second release: who asks connects it, so that nobody waits here.
+    OpenSocket {
+        ipv6: bool,
+    },
+    /// Since the second release; a shim of the first one refuses it as `unsupported`.
     SwapMount(SwapCall),
     /// Since the second release: what a start of the container with this environment would have otherwise.
     CompareEnv {
@@ -110,6 +118,27 @@ pub(crate) struct ExecCall {
     pub(crate) stderr: bool,
     #[serde(default)]
     pub(crate) size: Option<TerminalSize>,
+}
+
+/// Takes part in the streams of a container that runs.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct AttachCall {
+    pub(crate) container: String,
+    /// Whether something is going to be written.
+    pub(crate) stdin: bool,
+    /// Which of the descriptors came along, in this order: pipes to write to.
+    pub(crate) stdout: bool,
+    pub(crate) stderr: bool,
+}
+
+/// Why a client sees nothing more of a container.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum AttachEnd {
+    /// The container has ended, and all its output is in the pipes.
+    Ended,
+    /// A pipe was full: neither the container nor its log waits for a client.
+    TooSlow,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -138,13 +167,32 @@ pub(crate) enum SwapOutcome {
 #[serde(tag = "reply", rename_all = "snake_case")]
 pub(crate) enum Reply {
     Done,
-    Started { container: ContainerStatus },
-    State { state: PodState },
+    Started {
+        container: ContainerStatus,
+    },
+    State {
+        state: PodState,
+    },
     ExecStarted,
-    ExecEnded { exit_code: i32 },
+    ExecEnded {
+        exit_code: i32,
+    },
+    /// `has_input`: the descriptor that came along is to be written to. Without, one of a terminal is there for its size.
+    Attached {
+        has_input: bool,
+        is_terminal: bool,
+    },
+    AttachEnded {
+        end: AttachEnd,
+    },
+    SocketOpened,
     Swapped(SwapOutcome),
-    EnvDiffers { names: Vec<String> },
-    Refused { refusal: Refusal },
+    EnvDiffers {
+        names: Vec<String>,
+    },
+    Refused {
+        refusal: Refusal,
+    },
 }
 
 /// Why a request was not carried out.

@@ -5,6 +5,7 @@
 //! cgroup of its own, makes the namespaces, writes `state.json`, listens on `shim.sock` and says so in one line on stdout. From then
 //! on it ends only by the agent's `shutdown` or by SIGKILL, and with it end all processes of the pod.
 
+mod attached;
 mod client;
 mod container;
 mod cri_log;

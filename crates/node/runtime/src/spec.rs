@@ -62,6 +62,23 @@ pub struct ContainerConfig {
     pub log_limits: LogLimits,
     /// Whether the process has a terminal; its output then counts as stdout.
     pub tty: bool,
+    /// What the process reads on its stdin. A shim of the first release knows [`Stdin::Empty`] only.
+    #[serde(default)]
+    pub stdin: Stdin,
+}
+
+/// The stdin of a container's process.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Stdin {
+    /// `/dev/null`; a terminal that nobody types on.
+    #[default]
+    Empty,
+    /// Open for as long as the process runs; whoever attaches may write.
+    Open,
+    /// Open until the first who attached to it has left, then at its end (`stdinOnce`). A terminal has no end: it stays open,
+    /// as containerd leaves it.
+    Once,
 }
 
 /// A process's identity inside the pod.

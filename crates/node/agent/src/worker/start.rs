@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use hotmap_runtime::{Capabilities, ContainerConfig, ContainerState, LogLimits, StartError};
+use hotmap_runtime::{Capabilities, ContainerConfig, ContainerState, LogLimits, StartError, Stdin};
 use jiff::Timestamp;
 use tokio::task::spawn_blocking;
 use tracing::{info, warn};
@@ -256,6 +256,11 @@ impl Worker {
                 .join(format!("{attempt}.log")),
             log_limits: LogLimits::default(),
             tty: container.tty,
+            stdin: match (container.stdin, container.stdin_once) {
+                (false, _) => Stdin::Empty,
+                (true, false) => Stdin::Open,
+                (true, true) => Stdin::Once,
+            },
         };
         Ok((config, held, built))
     }

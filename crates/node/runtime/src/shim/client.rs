@@ -25,6 +25,8 @@ pub(crate) enum Mode {
     StoppingSandbox,
     /// The end of a command, by pid.
     Commanding { pid: i32 },
+    /// The end of a container whose streams it takes part in.
+    Attached { name: String, attempt: u32 },
 }
 
 #[derive(Debug)]

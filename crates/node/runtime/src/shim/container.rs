@@ -4,6 +4,7 @@ use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::time::{Instant, SystemTime};
 
+use super::attached::Attached;
 use super::cri_log::{LineCutter, LogFile, Stream};
 use super::identity::Identity;
 use super::mount_swap::BoundMount;
@@ -21,6 +22,8 @@ pub(crate) struct Running {
     pub(crate) started_at: SystemTime,
     pub(crate) identity: Identity,
     pub(crate) outputs: Vec<Output>,
+    pub(crate) input: Input,
+    pub(crate) attached: Vec<Attached>,
     pub(crate) log: LogFile,
     pub(crate) log_broken: bool,
     pub(crate) kill_at: Option<Instant>,
@@ -28,6 +31,16 @@ pub(crate) struct Running {
     pub(crate) mounts: Vec<BoundMount>,
     /// Whose processes are its own, where it shares a pid namespace.
     pub(crate) mount_namespace: Option<MountNamespace>,
+}
+
+/// What a process reads, from the writing end.
+pub(crate) enum Input {
+    /// Nothing, or no more.
+    None,
+    /// The pipe; `is_once`: whoever gets it is the last one.
+    Pipe { writer: OwnedFd, is_once: bool },
+    /// The terminal is the one of the output. `accepts`: somebody may type.
+    Terminal { accepts: bool },
 }
 
 pub(crate) struct Output {

@@ -53,6 +53,11 @@ impl LineCutter {
         }
     }
 
+    /// Which stream this is.
+    pub(crate) fn stream(&self) -> Stream {
+        self.stream
+    }
+
     /// Whether the end of a line is missing of which the first pieces were emitted.
     pub(crate) fn is_inside_line(&self) -> bool {
         self.is_inside_line

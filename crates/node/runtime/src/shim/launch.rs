@@ -25,7 +25,7 @@ use super::rootfs::{self, Setup, Sources, what};
 use crate::config::IdRange;
 use crate::exec::TerminalSize;
 use crate::protocol::{self, Refusal};
-use crate::spec::{ContainerConfig, MountConfig};
+use crate::spec::{ContainerConfig, MountConfig, Stdin};
 use crate::status::SandboxRecord;
 use crate::sys::{self, Cloned};
 
@@ -51,6 +51,8 @@ pub(crate) struct Launched {
 /// The readable ends of a process's output.
 pub(crate) enum Outputs {
     Pipes {
+        /// The writable end, unless the process reads nothing.
+        stdin: Option<OwnedFd>,
         stdout: OwnedFd,
         stderr: OwnedFd,
     },
@@ -110,7 +112,7 @@ pub(crate) fn container(
     let mut hidden = place.record.mask.clone();
     hidden.extend(place.pod_dir.parent().map(Path::to_owned));
     let owner = place.record.ids.base + config.user.uid;
-    let (ours, theirs) = pipes(config.tty, owner).map_err(setup)?;
+    let (ours, theirs) = pipes(config, owner).map_err(setup)?;
     let (report, child_report) = report_pair().map_err(setup)?;
     let cloned = place.namespaces.clone_container(cgroup.as_ref().map(AsFd::as_fd));
     let cloned = cloned.map_err(|error| match error.raw_os_error() {
@@ -143,7 +145,7 @@ pub(crate) fn container(
     drop((child_report, theirs));
     let terminal = await_exec(&report, &pidfd)?;
     let outputs = match (ours, terminal) {
-        (Some((stdout, stderr)), _) => Outputs::Pipes { stdout, stderr },
+        (Some(pipes), _) => pipes,
         (None, Some(master)) => Outputs::Terminal(master),
         (None, None) => {
             return Err(Refusal::Setup {
@@ -312,28 +314,47 @@ fn open_terminal(
     Ok(slave)
 }
 
-/// The shim's readable ends and the child's streams.
-fn pipes(tty: bool, owner: u32) -> Setup<(Option<(OwnedFd, OwnedFd)>, ChildStreams)> {
-    if tty {
+/// The shim's ends and the child's streams.
+fn pipes(config: &ContainerConfig, owner: u32) -> Setup<(Option<Outputs>, ChildStreams)> {
+    if config.tty {
         return Ok((None, ChildStreams::Terminal));
     }
-    let pipe = || -> Setup<(OwnedFd, OwnedFd)> {
-        let failed = || "cannot make a pipe".to_owned();
-        let (read, write) = what(rustix::pipe::pipe_with(PipeFlags::CLOEXEC), failed)?;
-        // Only our end: the process gets the blocking pipe it expects.
-        what(rustix::io::ioctl_fionbio(&read, true), failed)?;
+    let failed = || "cannot make a pipe".to_owned();
+    let pipe = || what(rustix::pipe::pipe_with(PipeFlags::CLOEXEC), failed);
+    let theirs = |end: &OwnedFd| {
         // So that the process may open /dev/stdout.
         what(
-            rustix::fs::fchown(&write, Some(rustix::fs::Uid::from_raw(owner)), None),
+            rustix::fs::fchown(end, Some(rustix::fs::Uid::from_raw(owner)), None),
             failed,
-        )?;
+        )
+    };
+    // Only our end: the process gets the blocking pipe it expects.
+    let ours = |end: &OwnedFd| what(rustix::io::ioctl_fionbio(end, true), failed);
+    let output = || -> Setup<(OwnedFd, OwnedFd)> {
+        let (read, write) = pipe()?;
+        ours(&read)?;
+        theirs(&write)?;
         Ok((read, write))
     };
-    let (stdout, child_stdout) = pipe()?;
-    let (stderr, child_stderr) = pipe()?;
+    let (stdin, child_stdin) = match config.stdin {
+        Stdin::Empty => (None, open_null()?),
+        Stdin::Open | Stdin::Once => {
+            let (read, write) = pipe()?;
+            ours(&write)?;
+            theirs(&read)?;
+            (Some(write), read)
+        }
+    };
+    let (stdout, child_stdout) = output()?;
+    let (stderr, child_stderr) = output()?;
+    let ours = Outputs::Pipes {
+        stdin,
+        stdout,
+        stderr,
+    };
     Ok((
-        Some((stdout, stderr)),
-        ChildStreams::Given([open_null()?, child_stdout, child_stderr]),
+        Some(ours),
+        ChildStreams::Given([child_stdin, child_stdout, child_stderr]),
     ))
 }
 

@@ -13,6 +13,7 @@ use std::time::Duration;
 use rustix::fs::{CWD, Mode, OFlags};
 use rustix::io::Errno;
 use rustix::mount::{MountPropagationFlags, OpenTreeFlags, UnmountFlags};
+use rustix::net::{AddressFamily, SocketFlags, SocketType};
 use rustix::thread::{LinkNameSpaceType, ThreadNameSpaceType, UnshareFlags};
 
 use super::rootfs::{Setup, attach, filesystem, what};
@@ -130,6 +131,32 @@ impl Namespaces {
             )?;
         }
         Ok(())
+    }
+
+    /// A TCP socket of the pod's network, connected to nothing: it stays there wherever it is used.
+    pub(crate) fn open_socket(&self, ipv6: bool) -> Setup<OwnedFd> {
+        let failed = || "cannot open a socket in the pod's network".to_owned();
+        let flags = OFlags::RDONLY | OFlags::CLOEXEC;
+        let home = what(
+            rustix::fs::open("/proc/self/ns/net", flags, Mode::empty()),
+            failed,
+        )?;
+        let enter = |space: &OwnedFd| {
+            let kind = Some(LinkNameSpaceType::Network);
+            rustix::thread::move_into_link_name_space(space.as_fd(), kind)
+        };
+        what(enter(&self.network), failed)?;
+        let family = if ipv6 {
+            AddressFamily::INET6
+        } else {
+            AddressFamily::INET
+        };
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        let socket = rustix::net::socket_with(family, SocketType::STREAM, flags, None);
+        what(enter(&home), || {
+            "cannot return to the host's network namespace".to_owned()
+        })?;
+        what(socket, failed)
     }
 
     /// A mount of the pod's `/dev/shm`, to attach elsewhere.

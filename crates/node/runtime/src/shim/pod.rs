@@ -1,5 +1,6 @@
 //! The shim's loop: requests, output, ends and deadlines of one pod.
 
+mod attach;
 mod changes;
 mod ends;
 
@@ -13,8 +14,9 @@ use std::time::{Duration, Instant, SystemTime};
 
 use rustix::event::{PollFd, PollFlags, Timespec};
 
+use super::attached;
 use super::client::{Client, Mode};
-use super::container::{Container, Output, Running};
+use super::container::{Container, Input, Output, Running};
 use super::cri_log::{LogFile, Stream, timestamp};
 use super::disconnect;
 use super::identity::Identity;
@@ -23,7 +25,7 @@ use super::namespaces::Namespaces;
 use super::rootfs::{Setup, what};
 use super::shared_pids::MountNamespace;
 use crate::protocol::{self, Call, ExecCall, Refusal, Reply, Request, STATE_FILE, VERSION};
-use crate::spec::ContainerConfig;
+use crate::spec::{ContainerConfig, Stdin};
 use crate::status::{ContainerState, ContainerStatus, PodState, SandboxRecord};
 use crate::sys;
 
@@ -65,6 +67,34 @@ struct RunningCommand {
     pid: i32,
     pidfd: OwnedFd,
     client: u64,
+}
+
+/// The ends of a process's streams that stay here.
+fn streams_of(outputs: Outputs, stdin: Stdin) -> (Input, Vec<Output>) {
+    match outputs {
+        Outputs::Pipes {
+            stdin: writer,
+            stdout,
+            stderr,
+        } => {
+            let is_once = stdin == Stdin::Once;
+            let input = writer.map_or(Input::None, |writer| Input::Pipe { writer, is_once });
+            let outputs = vec![
+                Output::new(stdout, Stream::Stdout),
+                Output::new(stderr, Stream::Stderr),
+            ];
+            (input, outputs)
+        }
+        Outputs::Terminal(master) => {
+            let _ = rustix::io::ioctl_fionbio(&master, true);
+            let accepts = stdin != Stdin::Empty;
+            (
+                Input::Terminal { accepts },
+                vec![Output::new(master, Stream::Stdout)],
+            )
+        }
+        Outputs::Elsewhere => (Input::None, Vec::new()),
+    }
 }
 
 /// Whom an answer of poll is for.
@@ -221,9 +251,10 @@ impl Pod {
         }
     }
 
-    /// A closed connection ends the command that it carried.
+    /// A closed connection ends the command that it carried, and detaches.
     fn close(&mut self, id: u64) {
         self.clients.remove(&id);
+        self.detach(id);
         for command in self.commands.iter().filter(|command| command.client == id) {
             let _ = sys::signal_process(&command.pidfd, libc::SIGKILL);
         }
@@ -255,6 +286,8 @@ impl Pod {
             } => self.stop(id, (&name, attempt), signal, Duration::from_millis(grace_ms)),
             Call::Remove { name, attempt } => self.remove(&name, attempt).map(|()| Some(Reply::Done)),
             Call::Exec(call) => return self.exec(id, call, fds),
+            Call::Attach(call) => return self.attach(id, call, fds),
+            Call::OpenSocket { ipv6 } => return self.open_socket(id, ipv6),
             Call::SwapMount(call) => self
                 .swap_mount(&call, fds)
                 .map(|outcome| Some(Reply::Swapped(outcome))),
@@ -318,19 +351,7 @@ impl Pod {
         let identity = Identity::of(&config, &self.record.config.hostname);
         let cgroup = self.container_cgroup(&config.name);
         let launched = launch::container(&self.place(cgroup.clone()), &config, &identity)?;
-        let outputs = match launched.outputs {
-            Outputs::Pipes { stdout, stderr } => {
-                vec![
-                    Output::new(stdout, Stream::Stdout),
-                    Output::new(stderr, Stream::Stderr),
-                ]
-            }
-            Outputs::Terminal(master) => {
-                let _ = rustix::io::ioctl_fionbio(&master, true);
-                vec![Output::new(master, Stream::Stdout)]
-            }
-            Outputs::Elsewhere => Vec::new(),
-        };
+        let (input, outputs) = streams_of(launched.outputs, config.stdin);
         let started_at = SystemTime::now();
         let state = ContainerState::Running {
             pid: launched.pid,
@@ -347,6 +368,8 @@ impl Pod {
             started_at,
             identity,
             outputs,
+            input,
+            attached: Vec::new(),
             log,
             log_broken: false,
             kill_at: None,
@@ -558,10 +581,14 @@ impl Pod {
         match rustix::io::read(&source.fd, self.buffer.as_mut_slice()) {
             Ok(length) if length > 0 => {
                 let mut lines = Vec::with_capacity(length + 128);
+                let bytes = &self.buffer[..length];
                 source
                     .cutter
-                    .push(&self.buffer[..length], &timestamp(SystemTime::now()), &mut lines);
+                    .push(bytes, &timestamp(SystemTime::now()), &mut lines);
+                let stream = source.cutter.stream();
+                let lost = attached::tell(&mut running.attached, stream, bytes);
                 running.append(&lines);
+                self.cut_off(lost);
                 true
             }
             Err(rustix::io::Errno::AGAIN) => false,

@@ -7,7 +7,7 @@ use std::time::Duration;
 use hotmap_runtime::{
     BootId, Capabilities, ContainerConfig, ContainerState, ContainerStatus, Event, Events, ExecSyncOutput,
     Exit, InstanceId, LogLimits, PodNetworkConfig, ProcessUser, Runtime, RuntimeConfig, Sandbox,
-    SandboxConfig,
+    SandboxConfig, Stdin,
 };
 
 pub(crate) const POD: &str = "11111111-2222-3333-4444-555555555555";
@@ -100,6 +100,7 @@ impl Fixture {
             log_path: self.log_path(name),
             log_limits: LogLimits::default(),
             tty: false,
+            stdin: Stdin::Empty,
         }
     }
 

@@ -1,5 +1,6 @@
 //! Pods as they run: real namespaces, mounts and links. Needs root; skipped with a word otherwise.
 
+mod attach;
 mod fixture;
 mod isolation;
 mod lifecycle;

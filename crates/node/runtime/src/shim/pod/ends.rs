@@ -8,7 +8,7 @@ use rustix::process::{WaitOptions, WaitStatus};
 
 use super::Pod;
 use crate::cgroup;
-use crate::protocol::Reply;
+use crate::protocol::{AttachEnd, Reply};
 use crate::shim::client::Mode;
 use crate::shim::cri_log::timestamp;
 use crate::shim::shared_pids;
@@ -101,6 +101,18 @@ impl Pod {
         let (name, attempt) = (container.status.name.clone(), container.status.attempt);
         drop(running);
         self.changed();
+        self.answer(
+            |mode| {
+                *mode
+                    == Mode::Attached {
+                        name: name.clone(),
+                        attempt,
+                    }
+            },
+            &Reply::AttachEnded {
+                end: AttachEnd::Ended,
+            },
+        );
         self.answer(
             |mode| {
                 *mode
