@@ -6,9 +6,8 @@ use serde_json::json;
 
 use crate::host::{Node, pod, shell};
 
-/// A log is rotated at 10 MiB: who follows it sees all of a line of that length, who comes later what its last file holds.
+/// A log is rotated at 10 MiB, behind a line of that length: who follows it sees all of it, and who comes later too.
 const LONG_LINE_BYTES: usize = 10 * 1024 * 1024;
-const KEPT_LINE_BYTES: usize = 9 * 1024 * 1024;
 
 #[test]
 fn a_log_is_read_in_every_way() {
@@ -57,7 +56,7 @@ fn long_lines_and_bytes_that_are_no_text_come_out_as_they_went_in() {
     };
     let printed = |bytes: usize| [vec![b'x'; bytes], b"\n\xff\0\r\nend".to_vec()].concat();
     node.create([
-        pod("kept", json!({"restartPolicy": "Never", "containers": [shell(&print(KEPT_LINE_BYTES), json!({}))]})),
+        pod("kept", json!({"restartPolicy": "Never", "containers": [shell(&print(LONG_LINE_BYTES), json!({}))]})),
         pod("followed", json!({"restartPolicy": "Never",
             "containers": [shell(&format!("mkfifo /tmp/f; echo up; read -r go < /tmp/f; {}", print(LONG_LINE_BYTES)), json!({}))]})),
     ]);
@@ -92,7 +91,15 @@ fn long_lines_and_bytes_that_are_no_text_come_out_as_they_went_in() {
         .output()
         .expect("kubectl runs")
         .stdout;
-    check(&log, &printed(KEPT_LINE_BYTES));
+    check(&log, &printed(LONG_LINE_BYTES));
+    // Lines of both files, and none from a time when nothing was written.
+    let tail = node.ok("logs kept --tail=3 --since=1h");
+    assert!(
+        tail.starts_with("xxx") && tail.ends_with("end"),
+        "{} bytes",
+        tail.len()
+    );
+    assert_eq!(node.ok("logs kept --since-time=2099-01-01T00:00:00Z"), "");
 }
 
 #[test]

@@ -9,10 +9,10 @@
 //! The stream is pulled: nothing is read before the client took what came before, so a slow reader costs one block of
 //! memory and no thread. Files are touched on blocking threads only; while nothing is written, nothing runs.
 //!
-//! As upstream (`pkg/kubelet/kuberuntime/logs`, `k8s.io/cri-client/pkg/logs`, Kubernetes 1.36) a read without `tail_lines`
-//! begins with the current file: what was rotated away is not shown. Beyond upstream, `tail_lines` reaches back into the
-//! rotated files, so that the last lines are there right after a rotation too; a line is what a reader sees as one,
-//! however many pieces the runtime wrote it in; and a slow follower misses no rotated file that is still kept.
+//! Beyond upstream (`pkg/kubelet/kuberuntime/logs`, `k8s.io/cri-client/pkg/logs`, Kubernetes 1.36), which reads the current
+//! file only, a log is all that is kept of it: rotated files are read too, whether for all lines, the last ones or those
+//! since a time. A line is what a reader sees as one, however many pieces the runtime wrote it in; and a slow follower
+//! misses no rotated file that is still kept.
 
 mod decoder;
 mod files;
@@ -34,7 +34,7 @@ use tokio::sync::watch::Receiver;
 use reader::{Reader, Step};
 use watch::Changes;
 
-/// What of a log is wanted: the query of `pods/log`. The default is all of the current file.
+/// What of a log is wanted: the query of `pods/log`. The default is all that is kept.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LogOptions {
     /// Whether to wait for what is still to be written.

@@ -52,6 +52,13 @@ impl Part {
         })
     }
 
+    /// Whether its last line was written before this. Where nobody can say, it was not.
+    pub(crate) fn is_over_before(&self, time: jiff::Timestamp) -> bool {
+        let written = self.file.metadata().and_then(|file| file.modified());
+        let written = written.map(jiff::Timestamp::try_from);
+        matches!(written, Ok(Ok(written)) if written < time)
+    }
+
     pub(crate) fn file(&self) -> &File {
         &self.file
     }

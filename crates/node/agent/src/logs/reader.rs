@@ -1,6 +1,7 @@
 //! Reads a log step by step on a thread that may block.
 
 use std::collections::VecDeque;
+use std::ffi::OsString;
 use std::io;
 use std::path::PathBuf;
 
@@ -87,8 +88,7 @@ impl Reader {
             return Ok(());
         };
         let Some(lines) = self.options.tail_lines else {
-            self.queue.push_back(newest);
-            return Ok(());
+            return self.open_whole(newest, older);
         };
         let mut search = TailSearch::new(lines, self.options.stream);
         let mut candidate = Some(newest);
@@ -102,6 +102,22 @@ impl Reader {
                 _ => None,
             };
         }
+        Ok(())
+    }
+
+    /// Everything that is kept; without what was over before the wanted time.
+    fn open_whole(&mut self, mut newest: Part, older: Vec<OsString>) -> io::Result<()> {
+        for name in older {
+            // It may just have been removed as the oldest one.
+            let Some(part) = self.files.open_rotated(name)? else {
+                continue;
+            };
+            if !self.options.since.is_some_and(|since| part.is_over_before(since)) {
+                self.queue.push_back(part);
+            }
+        }
+        newest.offset = 0;
+        self.queue.push_back(newest);
         Ok(())
     }
 

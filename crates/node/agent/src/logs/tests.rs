@@ -155,7 +155,7 @@ fn what_is_not_a_file_is_not_read() {
 }
 
 #[test]
-fn all_is_the_current_file_and_a_tail_reaches_further_back() {
+fn all_is_what_is_kept_and_a_tail_reaches_as_far_back() {
     let (_dir, file) = place();
     let mut writer = Writer::create(&file);
     for line in ["one", "two", "|", "three", "|", "four", "five"] {
@@ -167,7 +167,8 @@ fn all_is_the_current_file_and_a_tail_reaches_further_back() {
     }
     fs::write(file.with_file_name("0.log.notes"), "not a log").expect("written");
     fs::write(file.with_file_name("1.log"), "another log").expect("written");
-    assert_eq!(read_all(&file, LogOptions::default()), "four\nfive\n");
+    let whole = "one\ntwo\nthree\nfour\nfive\n";
+    assert_eq!(read_all(&file, LogOptions::default()), whole);
     for (tail, expected) in [
         (0, ""),
         (1, "five\n"),
@@ -187,7 +188,7 @@ fn all_is_the_current_file_and_a_tail_reaches_further_back() {
         }
     }
     writer.rotate();
-    assert_eq!(read_all(&file, LogOptions::default()), "");
+    assert_eq!(read_all(&file, LogOptions::default()), whole);
     assert_eq!(
         read_all(
             &file,
@@ -294,7 +295,7 @@ fn a_follower_misses_nothing_between_two_looks() {
 }
 
 #[test]
-fn a_follower_that_begins_in_the_middle_of_a_rotation_is_not_shown_the_past() {
+fn a_follower_that_begins_in_the_middle_of_a_rotation_is_shown_each_line_once() {
     let (_dir, file) = place();
     let mut writer = Writer::create(&file);
     writer.line("past");
@@ -307,7 +308,7 @@ fn a_follower_that_begins_in_the_middle_of_a_rotation_is_not_shown_the_past() {
             ..LogOptions::default()
         },
     );
-    assert_eq!(follower.read(), "");
+    assert_eq!(follower.read(), "past\n");
     assert_eq!(last_line.read(), "past\n");
     let mut writer = Writer::resume(&file, 1);
     writer.line("one");
