@@ -1,12 +1,18 @@
-//! Lets the server reach the node of this process: logs and commands.
+//! Lets the server reach the node of this process: logs, commands, streams and ports.
 
-use std::{future::Future, sync::OnceLock};
+use std::{
+    future::Future,
+    sync::{Arc, OnceLock},
+};
 
 use futures_util::{FutureExt, future::BoxFuture};
 use hotmap_agent::{Access, LogError, LogOptions};
 use hotmap_object::{GroupResource, Status};
-use hotmap_runtime::{ExecConfig, ExecError, ExecSession};
-use hotmap_server::{ExecRequest, ExecStreams, ExitStatus, LogRequest, LogStream, NodeAccess, TerminalSize};
+use hotmap_runtime::{AttachConfig, AttachError, AttachSession, ExecConfig, ExecError, ExecSession};
+use hotmap_server::{
+    AttachRequest, Duplex, ExecRequest, ExecStreams, ExitStatus, LogRequest, LogStream, NodeAccess, PodPorts,
+    PortForward, PortForwardRequest, TerminalSize,
+};
 use tokio::sync::mpsc;
 
 const PODS: GroupResource = GroupResource::fixed("", "pods");
@@ -73,6 +79,53 @@ impl NodeAccess for LocalNode {
         }
         .boxed()
     }
+
+    fn attach(&self, request: AttachRequest) -> BoxFuture<'_, Result<ExecStreams, Status>> {
+        let config = AttachConfig {
+            stdin: request.stdin,
+            stdout: request.stdout,
+            stderr: request.stderr,
+        };
+        async move {
+            let access = self.access()?;
+            let uid = uid(access, request.uid, &request.namespace, &request.pod)?;
+            let session = access.attach(&uid, &request.container, config).await;
+            session.map(attached).map_err(|error| attach_status(&error))
+        }
+        .boxed()
+    }
+
+    fn port_forward(&self, request: PortForwardRequest) -> BoxFuture<'_, Result<PortForward, Status>> {
+        let find = move || {
+            let access = self.access()?;
+            let uid = uid(access, request.uid, &request.namespace, &request.pod)?;
+            if !access.has_ports(&uid) {
+                let message = format!("pod {} is not running, so none of its ports is open", request.pod);
+                return Err(Status::bad_request(message));
+            }
+            let access = access.clone();
+            Ok(PortForward::Ports(Arc::new(Ports { access, uid })))
+        };
+        async move { find() }.boxed()
+    }
+}
+
+/// The ports of a pod of this node.
+struct Ports {
+    access: Access,
+    uid: String,
+}
+
+impl PodPorts for Ports {
+    fn connect(&self, port: u16) -> BoxFuture<'_, Result<Box<dyn Duplex>, String>> {
+        async move {
+            let connected = self.access.connect(&self.uid, port).await;
+            connected
+                .map(|stream| Box::new(stream) as Box<dyn Duplex>)
+                .map_err(|error| error.to_string())
+        }
+        .boxed()
+    }
 }
 
 /// The pod's uid; who does not say one means the pod that has the name now.
@@ -94,7 +147,7 @@ fn streams(mut session: ExecSession, tty: bool) -> ExecStreams {
         loop {
             tokio::select! {
                 ended = session.wait() => return ended.map(ExitStatus).map_err(|error| exec_status(&error)),
-                Some(size) = resizes.recv() => resize(&session, size),
+                Some(size) = resizes.recv() => told(session.resize(runtime_size(size))),
             }
         }
     };
@@ -107,12 +160,41 @@ fn streams(mut session: ExecSession, tty: bool) -> ExecStreams {
     }
 }
 
-fn resize(session: &ExecSession, size: TerminalSize) {
-    let size = hotmap_runtime::TerminalSize {
+/// A part in a container's streams ends well when the container does, however that ended: its status tells.
+fn attached(mut session: AttachSession) -> ExecStreams {
+    let (sizes, mut resizes) = mpsc::channel::<TerminalSize>(RESIZES_MAX);
+    let resize = session.has_terminal().then_some(sizes);
+    let stdin = session.stdin.take();
+    let stdout = session.stdout.take();
+    let stderr = session.stderr.take();
+    let exit = async move {
+        loop {
+            tokio::select! {
+                ended = session.wait() => {
+                    return ended.map(|()| ExitStatus(0)).map_err(|error| attach_status(&error));
+                }
+                Some(size) = resizes.recv() => told(session.resize(runtime_size(size))),
+            }
+        }
+    };
+    ExecStreams {
+        stdin: stdin.map(|stdin| Box::pin(stdin) as _),
+        stdout: stdout.map(|stdout| Box::pin(stdout) as _),
+        stderr: stderr.map(|stderr| Box::pin(stderr) as _),
+        resize,
+        exit: Box::pin(exit),
+    }
+}
+
+fn runtime_size(size: TerminalSize) -> hotmap_runtime::TerminalSize {
+    hotmap_runtime::TerminalSize {
         columns: size.width,
         rows: size.height,
-    };
-    if let Err(error) = session.resize(size) {
+    }
+}
+
+fn told(resized: std::io::Result<()>) {
+    if let Err(error) = resized {
         tracing::debug!(%error, "terminal not resized");
     }
 }
@@ -121,6 +203,18 @@ fn log_status(error: &LogError, pod: &str) -> Status {
     match error {
         LogError::NoPod(_) => Status::not_found(&PODS, pod),
         LogError::Waiting { .. } | LogError::NoPrevious { .. } => Status::bad_request(error.to_string()),
+    }
+}
+
+fn attach_status(error: &AttachError) -> Status {
+    let sentence = error.to_string();
+    match error {
+        AttachError::NoSandbox(_) | AttachError::NotRunning(_) | AttachError::OldShim => {
+            Status::bad_request(sentence)
+        }
+        AttachError::TooMany { .. } => Status::too_many_requests(sentence, 1),
+        AttachError::TooSlow => Status::new(503, "ServiceUnavailable", sentence),
+        error => Status::internal(error),
     }
 }
 

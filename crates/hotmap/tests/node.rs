@@ -91,6 +91,8 @@ mod sidecars;
 mod stateful_sets;
 #[path = "node/status.rs"]
 mod status;
+#[path = "node/streams.rs"]
+mod streams;
 #[path = "node/tokens_in_pods.rs"]
 mod tokens_in_pods;
 #[path = "node/traces.rs"]

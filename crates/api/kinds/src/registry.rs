@@ -273,6 +273,7 @@ const NAMESPACE_SUBRESOURCES: &[Subresource] = &[
 ];
 const NODE_SUBRESOURCES: &[Subresource] = &[core("status", "Node", STATUS_VERBS)];
 const POD_SUBRESOURCES: &[Subresource] = &[
+    core("attach", "PodAttachOptions", STREAM_VERBS),
     core("binding", "Binding", &["create"]),
     Subresource {
         name: "eviction",
@@ -281,6 +282,7 @@ const POD_SUBRESOURCES: &[Subresource] = &[
     },
     core("exec", "PodExecOptions", STREAM_VERBS),
     core("log", "Pod", &["get"]),
+    core("portforward", "PodPortForwardOptions", STREAM_VERBS),
     core("status", "Pod", STATUS_VERBS),
 ];
 const DEPLOYMENT_SUBRESOURCES: &[Subresource] = &[SCALE, status("apps", "Deployment")];

@@ -110,10 +110,5 @@ fn what_is_not_served_yet_says_so() {
     let Some(node) = Node::start() else { return };
     node.create([pod("p", json!({"containers": [idle(json!({}))]}))]);
     node.ready("p");
-    has(&node.run("attach p").refused(), &["pods/attach is not served"]);
-    has(
-        &node.run("port-forward p 8080:80").refused(),
-        &["pods/portforward is not served"],
-    );
     has(&node.run("top pod").refused(), &["Metrics API not available"]);
 }

@@ -1,11 +1,14 @@
-//! Logs and commands of the pods on this node, for whoever serves them.
+//! Logs, commands, streams and ports of the pods on this node, for whoever serves them.
 
 use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
 
 use futures_util::stream::BoxStream;
-use hotmap_runtime::{ContainerState, Event, ExecConfig, ExecError, ExecSession, Runtime, SandboxState};
+use hotmap_runtime::{
+    AttachConfig, AttachError, AttachSession, ConnectError, ContainerState, Event, ExecConfig, ExecError,
+    ExecSession, Runtime, SandboxState,
+};
 use parking_lot::Mutex;
-use tokio::sync::watch;
+use tokio::{net::TcpStream, sync::watch};
 
 use crate::{logs, pod::Pod, worker::log_directory};
 pub use logs::LogOptions;
@@ -122,6 +125,33 @@ impl Access {
         config: ExecConfig,
     ) -> Result<ExecSession, ExecError> {
         self.runtime.exec(pod_uid, container, config).await
+    }
+
+    /// Takes part in the streams of a running container.
+    ///
+    /// # Errors
+    /// [`AttachError`]
+    pub async fn attach(
+        &self,
+        pod_uid: &str,
+        container: &str,
+        config: AttachConfig,
+    ) -> Result<AttachSession, AttachError> {
+        self.runtime.attach_container(pod_uid, container, config).await
+    }
+
+    /// Whether the pod has a network that [`connect`](Self::connect) finds.
+    pub fn has_ports(&self, pod_uid: &str) -> bool {
+        let sandbox = self.runtime.sandbox(pod_uid);
+        sandbox.is_some_and(|sandbox| sandbox.state == SandboxState::Ready)
+    }
+
+    /// Connects to a port on the pod's loopback.
+    ///
+    /// # Errors
+    /// [`ConnectError`]
+    pub async fn connect(&self, pod_uid: &str, port: u16) -> Result<TcpStream, ConnectError> {
+        self.runtime.connect(pod_uid, port).await
     }
 
     fn newest_attempt(&self, pod: &Pod, container: &str) -> Result<u32, LogError> {

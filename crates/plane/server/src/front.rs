@@ -2,6 +2,7 @@
 
 mod lanes;
 mod served;
+mod sessions;
 
 use std::{any::Any, net::SocketAddr, panic::AssertUnwindSafe, sync::Arc, time::Instant};
 
@@ -39,7 +40,7 @@ use crate::{
     openapi::OpenApi,
     path::{ResourcePath, Target},
     request::{ApiRequest, Query, User, Verb},
-    streams, token_reviews,
+    token_reviews,
     tokens::Tokens,
     version,
 };
@@ -66,7 +67,7 @@ pub(crate) struct Parts {
     pub(crate) audit: Option<Arc<Audit>>,
     /// Cancelled when the server stops.
     pub(crate) stopping: CancellationToken,
-    /// What outlives its request: exec sessions.
+    /// What outlives its request: sessions with pods.
     pub(crate) tasks: TaskTracker,
 }
 
@@ -377,8 +378,8 @@ impl Front {
         record: &mut Option<Record>,
     ) -> Result<Reply, Status> {
         match (call.resource.plural, call.subresource.map_or("", |one| one.name)) {
-            ("pods", "exec") => {
-                let response = self.exec(&call, &query, request, record).await?;
+            ("pods", "exec" | "attach" | "portforward") => {
+                let response = self.session(&call, &query, request, record).await?;
                 return Ok(Reply::Response(Box::new(response::finish(
                     101,
                     response,
@@ -478,65 +479,6 @@ impl Front {
         }
     }
 
-    async fn log(&self, call: &Call, query: &Query) -> Result<Answer, Status> {
-        let pod = self.pod(call).await?;
-        let request = streams::log_request(&pod, query, Timestamp::now())?;
-        let Some(request) = request else {
-            return Ok(Answer::ok("text/plain", bytes::Bytes::new()));
-        };
-        let log = self.nodes.logs(request).await?;
-        Ok(streams::log_answer(log))
-    }
-
-    async fn exec(
-        &self,
-        call: &Call,
-        query: &Query,
-        request: &mut Request<Incoming>,
-        record: &mut Option<Record>,
-    ) -> Result<HeaderMap, Status> {
-        let pod = self.pod(call).await?;
-        let wanted = streams::exec_request(&pod, query)?;
-        let handshake = streams::handshake(request)?;
-        let started = self.nodes.exec(wanted).await;
-        let upgrade = hyper::upgrade::on(request);
-        let session = streams::session(upgrade, handshake.protocol, started);
-        let stopping = self.stopping.clone();
-        let counted = self.metrics.long_running();
-        let record = record.as_mut().map(Record::session);
-        self.tasks.spawn(async move {
-            // The record comes with the answer, and its last line is written when this drops it.
-            let (_counted, _record) = (counted, record);
-            tokio::select! {
-                () = session => {}
-                () = stopping.cancelled() => {}
-            }
-        });
-        Ok(handshake.headers)
-    }
-
-    /// The pod of a stream, read as any client would.
-    async fn pod(&self, call: &Call) -> Result<serde_json::Value, Status> {
-        let request = ApiRequest {
-            verb: Verb::Get,
-            resource: call.resource,
-            subresource: None,
-            namespace: call.path.namespace.clone(),
-            name: call.path.name.clone(),
-            query: Query::default(),
-            user: call.user.clone(),
-            user_agent: String::new(),
-            accept: Default::default(),
-            content_type: None,
-            body: bytes::Bytes::new(),
-            may_create: false,
-        };
-        match self.objects.handle(request).await?.body {
-            Body::Full(json) => serde_json::from_slice(&json).map_err(Status::internal),
-            Body::Stream(_) => Err(Status::internal("one object came as a stream")),
-        }
-    }
-
     fn facts(&self) -> health::Facts {
         health::Facts {
             store: self.store.health(),
@@ -575,7 +517,7 @@ impl Call {
         self.verb == Verb::Watch
             || self
                 .subresource
-                .is_some_and(|one| matches!(one.name, "log" | "exec"))
+                .is_some_and(|one| matches!(one.name, "log" | "exec" | "attach" | "portforward"))
     }
 
     fn labels(&self) -> Labels {

@@ -4,7 +4,7 @@
 //!   TLS ─▶ authentication ─▶ path ─▶ authorization ─▶ front ─┬▶ objects: list, watch, get, write
 //!                                                            ├▶ discovery, openapi, version, health, metrics
 //!                                                            ├▶ access and token reviews
-//!                                                            └▶ streams: log, exec ─▶ NodeAccess
+//!                                                            └▶ streams: log, exec, attach, ports ─▶ NodeAccess
 //!   audit: a line of JSON for each of them, if that is wanted
 //! ```
 //!
@@ -42,7 +42,8 @@ mod version;
 pub use audit::{AuditConfig, AuditLevel, AuditTarget};
 pub use local_objects::{LocalChange, LocalChanges, LocalObjects};
 pub use node_access::{
-    ExecRequest, ExecStreams, ExitStatus, LogRequest, LogStream, NodeAccess, TerminalSize,
+    AttachRequest, Duplex, ExecRequest, ExecStreams, ExitStatus, LogRequest, LogStream, NodeAccess, PodPorts,
+    PortForward, PortForwardRequest, TerminalSize,
 };
 pub use node_door::{NodeDoorConfig, NodeGate, NodeUser, ServingPair, open_node_door};
 pub use nodes::LocalNode;

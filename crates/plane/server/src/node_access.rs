@@ -1,6 +1,6 @@
-//! What the server asks of the node that runs a pod: its logs, and a command inside it.
+//! What the server asks of the node that runs a pod: its logs, a command inside it, its streams and its ports.
 
-use std::{io, pin::Pin};
+use std::{io, pin::Pin, sync::Arc};
 
 use bytes::Bytes;
 use futures_util::{future::BoxFuture, stream::BoxStream};
@@ -26,6 +26,88 @@ pub trait NodeAccess: Send + Sync + 'static {
     ///
     /// A `Status` for the client: the command never started.
     fn exec(&self, request: ExecRequest) -> BoxFuture<'_, Result<ExecStreams, Status>>;
+
+    /// Takes part in the streams of a running container: what it prints from now on, and what it reads.
+    ///
+    /// # Errors
+    ///
+    /// A `Status` for the client: nobody attached.
+    fn attach(&self, request: AttachRequest) -> BoxFuture<'_, Result<ExecStreams, Status>>;
+
+    /// The way to the ports of a running pod.
+    ///
+    /// # Errors
+    ///
+    /// A `Status` for the client: there is none.
+    fn port_forward(&self, request: PortForwardRequest) -> BoxFuture<'_, Result<PortForward, Status>>;
+}
+
+/// A container whose streams are wanted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AttachRequest {
+    /// Namespace of the pod.
+    pub namespace: String,
+    /// Name of the pod.
+    pub pod: String,
+    /// Its uid.
+    pub uid: String,
+    /// The node it is bound to.
+    pub node: String,
+    /// Name of a container of the pod.
+    pub container: String,
+    /// Whether the client sends input.
+    pub stdin: bool,
+    /// Whether the client wants output.
+    pub stdout: bool,
+    /// Whether the client wants error output; never together with `tty`.
+    pub stderr: bool,
+    /// Whether the client's end is a terminal, whose sizes it tells.
+    pub tty: bool,
+}
+
+/// A pod whose ports are wanted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PortForwardRequest {
+    /// Namespace of the pod.
+    pub namespace: String,
+    /// Name of the pod.
+    pub pod: String,
+    /// Its uid.
+    pub uid: String,
+    /// The node it is bound to.
+    pub node: String,
+}
+
+/// Bytes both ways; shutting it down ends one of them.
+pub trait Duplex: AsyncRead + AsyncWrite + Send + Unpin {}
+
+impl<S: AsyncRead + AsyncWrite + Send + Unpin> Duplex for S {}
+
+/// How the ports of a pod are reached.
+pub enum PortForward {
+    /// A connection at a time, by whoever speaks to the client.
+    Ports(Arc<dyn PodPorts>),
+    /// An agent speaks to the client itself: everything is passed on as it is.
+    Agent(Box<dyn Duplex>),
+}
+
+impl std::fmt::Debug for PortForward {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Ports(_) => "Ports",
+            Self::Agent(_) => "Agent",
+        })
+    }
+}
+
+/// The ports of one pod.
+pub trait PodPorts: Send + Sync + 'static {
+    /// Connects to a port on the pod's loopback.
+    ///
+    /// # Errors
+    ///
+    /// A sentence for the client.
+    fn connect(&self, port: u16) -> BoxFuture<'_, Result<Box<dyn Duplex>, String>>;
 }
 
 /// A log in pieces of any size. An error ends it; what was sent before stands.

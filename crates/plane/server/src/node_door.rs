@@ -1,4 +1,4 @@
-//! What an agent serves on port 10250: logs and commands of its pods, its metrics, its health.
+//! What an agent serves on port 10250: logs, commands, streams and ports of its pods, its metrics, its health.
 //!
 //! Upstream's paths (`pkg/kubelet/server/server.go`, Kubernetes 1.36), so that a stock API server's `kubectl logs` works as
 //! ours does; commands come over WebSocket only, which a stock API server does not speak to nodes.
@@ -6,6 +6,8 @@
 //! ```text
 //!   GET  /containerLogs/NAMESPACE/POD/CONTAINER     nodes/proxy
 //!   *    /exec/NAMESPACE/POD/CONTAINER              nodes/proxy, always as `create`
+//!   *    /attach/NAMESPACE/POD/CONTAINER            likewise
+//!   *    /portForward/NAMESPACE/POD                 likewise
 //!   GET  /metrics                                   nodes/metrics
 //!   GET  /healthz                                   nodes/healthz
 //! ```
@@ -211,7 +213,7 @@ impl Door {
             return Ok(response::of_text(404, "404 page not found\n", wishes));
         };
         let verb = match request.method() {
-            _ if target.is_exec() => "create",
+            _ if target.is_session() => "create",
             &Method::GET | &Method::HEAD => "get",
             _ => return Ok(response::of_text(405, "405: Method Not Allowed", wishes)),
         };
@@ -234,17 +236,40 @@ impl Door {
                 // Unlike a client's, this side's refusal is an answer: the API server passes it on.
                 let started = self.node.exec(wanted).await?;
                 let session = streams::session(hyper::upgrade::on(request), handshake.protocol, Ok(started));
-                let stopping = self.stopping.clone();
-                self.tasks.spawn(async move {
-                    tokio::select! {
-                        () = session => {}
-                        () = stopping.cancelled() => {}
-                    }
-                });
-                let body = ResponseBody::full(bytes::Bytes::new());
-                Ok(response::finish(101, handshake.headers, body, wishes))
+                Ok(self.upgraded(session, handshake.headers, wishes))
+            }
+            Target::Attach(container) => {
+                let wanted = container.attach_request(&self.node_name, query)?;
+                let handshake = streams::handshake(request)?;
+                let attached = self.node.attach(wanted).await?;
+                let session = streams::session(hyper::upgrade::on(request), handshake.protocol, Ok(attached));
+                Ok(self.upgraded(session, handshake.headers, wishes))
+            }
+            Target::PortForward(pod) => {
+                let wanted = pod.port_forward_request(&self.node_name, query);
+                let headers = streams::tunnel_handshake(request)?;
+                let way = self.node.port_forward(wanted.clone()).await?;
+                let session = streams::port_forward_session(hyper::upgrade::on(request), wanted, way);
+                Ok(self.upgraded(session, headers, wishes))
             }
         }
+    }
+
+    /// Goes on with a session once this answer is out.
+    fn upgraded(
+        &self,
+        session: impl Future<Output = ()> + Send + 'static,
+        headers: HeaderMap,
+        wishes: &Wishes,
+    ) -> Response<ResponseBody> {
+        let stopping = self.stopping.clone();
+        self.tasks.spawn(async move {
+            tokio::select! {
+                () = session => {}
+                () = stopping.cancelled() => {}
+            }
+        });
+        response::finish(101, headers, ResponseBody::full(bytes::Bytes::new()), wishes)
     }
 
     /// # Errors

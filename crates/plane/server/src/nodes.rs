@@ -10,7 +10,10 @@ use hotmap_object::Status;
 
 use crate::{
     credentials::Credentials,
-    node_access::{ExecRequest, ExecStreams, LogRequest, LogStream, NodeAccess},
+    node_access::{
+        AttachRequest, ExecRequest, ExecStreams, LogRequest, LogStream, NodeAccess, PortForward,
+        PortForwardRequest,
+    },
     nodes::remote::RemoteNode,
     tokens::Held,
 };
@@ -43,6 +46,17 @@ impl Nodes {
 
     pub(crate) fn exec(&self, request: ExecRequest) -> BoxFuture<'_, Result<ExecStreams, Status>> {
         self.of(&request.node).exec(request)
+    }
+
+    pub(crate) fn attach(&self, request: AttachRequest) -> BoxFuture<'_, Result<ExecStreams, Status>> {
+        self.of(&request.node).attach(request)
+    }
+
+    pub(crate) fn port_forward(
+        &self,
+        request: PortForwardRequest,
+    ) -> BoxFuture<'_, Result<PortForward, Status>> {
+        self.of(&request.node).port_forward(request)
     }
 
     fn of(&self, node: &str) -> &dyn NodeAccess {

@@ -5,6 +5,9 @@ use crate::{
     row::{refused, warned, works},
 };
 
+const ATTACH: &str =
+    "crates/node/runtime/tests/pods/attach.rs::all_who_attach_see_the_output_and_an_open_stdin_outlives_them";
+const ATTACHED_ONCE: &str = "crates/node/runtime/tests/pods/attach.rs::an_input_for_one_ends_with_its_client";
 const ENVIRONMENT: &str = "crates/hotmap/tests/node/lifecycle.rs::variables_come_from_everywhere_and_expand";
 const FIELDS: &str = "crates/hotmap/tests/node/fields.rs::small_fields_are_seen_from_inside";
 const IMAGE: &str =
@@ -12,6 +15,7 @@ const IMAGE: &str =
 const MESSAGES: &str =
     "crates/hotmap/tests/node/endings.rs::what_containers_say_about_their_end_is_in_the_status";
 const PORTS: &str = "crates/hotmap/tests/node/probes.rs::readiness_follows_each_kind_of_probe";
+const RUN: &str = "crates/hotmap/tests/node/streams.rs::the_newest_kubectl_runs_programs_one_talks_to";
 const STARTUP: &str =
     "crates/hotmap/tests/node/probes.rs::nothing_else_is_asked_before_a_container_has_started_up";
 const WORDS: &str = "crates/node/agent/src/command.rs::words_come_from_the_container_or_from_the_image";
@@ -66,11 +70,19 @@ pub(super) const CONTAINER: Table = Table {
             "comes before the other probes, which wait until it has succeeded",
             &[STARTUP],
         ),
-        refused("stdin", "a container's stdin is not kept open").except(&["false"]),
-        refused("stdinOnce", "a container's stdin is not kept open").except(&["false"]),
+        works("stdin", "kept open for who attaches", &[RUN, ATTACH]),
+        works(
+            "stdinOnce",
+            "at its end once the first who attached has left; a terminal stays open",
+            &[RUN, ATTACHED_ONCE],
+        ),
         works("terminationMessagePath", "a file for last words; 4096 bytes of it are read", &[MESSAGES]),
         works("terminationMessagePolicy", "FallbackToLogsOnError takes the end of the log where the file is empty", &[MESSAGES, "crates/node/agent/src/termination_message.rs::a_log_gives_its_last_lines_within_their_limits"]),
-        works("tty", "the process has a terminal", &[FIELDS]),
+        works(
+            "tty",
+            "the process has a terminal, which who attaches types on",
+            &[FIELDS, RUN],
+        ),
         refused("volumeDevices", "block devices are not given to pods"),
         works(
             "volumeMounts",

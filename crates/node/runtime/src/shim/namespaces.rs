@@ -145,7 +145,9 @@ impl Namespaces {
             let kind = Some(LinkNameSpaceType::Network);
             rustix::thread::move_into_link_name_space(space.as_fd(), kind)
         };
-        what(enter(&self.network), failed)?;
+        if let Some(network) = &self.network {
+            what(enter(network), failed)?;
+        }
         let family = if ipv6 {
             AddressFamily::INET6
         } else {

@@ -46,10 +46,7 @@ pub(super) fn find(
 
 fn is_known_elsewhere(resource: &str, subresource: &str) -> bool {
     match resource {
-        "pods" => matches!(
-            subresource,
-            "attach" | "portforward" | "proxy" | "ephemeralcontainers" | "resize"
-        ),
+        "pods" => matches!(subresource, "proxy" | "ephemeralcontainers" | "resize"),
         "nodes" | "services" => subresource == "proxy",
         _ => false,
     }
@@ -135,7 +132,9 @@ mod tests {
             ("POST", "/api/v1/namespaces/a/pods/b/binding", 200),
             ("GET", "/api/v1/namespaces/a/pods/b/log", 200),
             ("GET", "/api/v1/namespaces/a/pods/b/log/more", 404),
-            ("POST", "/api/v1/namespaces/a/pods/b/attach", 501),
+            ("POST", "/api/v1/namespaces/a/pods/b/attach", 200),
+            ("GET", "/api/v1/namespaces/a/pods/b/portforward", 200),
+            ("POST", "/api/v1/namespaces/a/pods/b/proxy", 501),
             ("GET", "/api/v1/namespaces/a/pods/b/nothing", 404),
             ("OPTIONS", "/api/v1/nodes", 405),
         ] {

@@ -4,10 +4,13 @@ use hotmap_object::Status;
 use jiff::Timestamp;
 
 use crate::{
-    node_access::{ExecRequest, LogRequest},
+    node_access::{AttachRequest, ExecRequest, LogRequest, PortForwardRequest},
     request::{Query, percent_decode},
-    streams::LogOptions,
+    streams::{LogOptions, wanted_streams},
 };
+
+/// What a kubelet calls stdin, stdout and stderr.
+const STREAMS: [&str; 3] = ["input", "output", "error"];
 
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Target {
@@ -15,6 +18,15 @@ pub(super) enum Target {
     Metrics,
     Logs(Container),
     Exec(Container),
+    Attach(Container),
+    PortForward(Pod),
+}
+
+/// A pod of this node.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Pod {
+    namespace: String,
+    pod: String,
 }
 
 /// A container of a pod of this node.
@@ -28,8 +40,8 @@ pub(super) struct Container {
 impl Target {
     pub(super) fn parse(path: &str) -> Option<Self> {
         let segments: Vec<&str> = path.trim_matches('/').split('/').collect();
+        let decoded = |raw: &str| percent_decode(raw, false);
         let container = |segments: &[&str]| {
-            let decoded = |raw: &str| percent_decode(raw, false);
             let [namespace, pod, container] = segments else {
                 return None;
             };
@@ -44,12 +56,18 @@ impl Target {
             (&"metrics", []) => Some(Self::Metrics),
             (&"containerLogs", rest) => container(rest).map(Self::Logs),
             (&"exec", rest) => container(rest).map(Self::Exec),
+            (&"attach", rest) => container(rest).map(Self::Attach),
+            (&"portForward", [namespace, pod]) => Some(Self::PortForward(Pod {
+                namespace: decoded(namespace),
+                pod: decoded(pod),
+            })),
             _ => None,
         }
     }
 
-    pub(super) fn is_exec(&self) -> bool {
-        matches!(self, Self::Exec(_))
+    /// Whether more than reading may come of it.
+    pub(super) fn is_session(&self) -> bool {
+        matches!(self, Self::Exec(_) | Self::Attach(_) | Self::PortForward(_))
     }
 
     /// What a user needs a right to, below `nodes` (`pkg/kubelet/server/auth.go`, Kubernetes 1.36).
@@ -57,7 +75,7 @@ impl Target {
         match self {
             Self::Health => "healthz",
             Self::Metrics => "metrics",
-            Self::Logs(_) | Self::Exec(_) => "proxy",
+            Self::Logs(_) | Self::Exec(_) | Self::Attach(_) | Self::PortForward(_) => "proxy",
         }
     }
 }
@@ -88,17 +106,12 @@ impl Container {
     /// 400 without a command, or without a stream.
     pub(super) fn exec_request(self, node: &str, query: &Query) -> Result<ExecRequest, Status> {
         let command: Vec<String> = query.all("command").map(str::to_owned).collect();
-        let [stdin, stdout, stderr, tty] = ["input", "output", "error", "tty"].map(|name| query.flag(name));
         if command.is_empty() {
             return Err(Status::bad_request(
                 "you must specify at least one command for the container",
             ));
         }
-        if !stdin && !stdout && !stderr {
-            return Err(Status::bad_request(
-                "you must specify at least 1 of stdin, stdout, stderr",
-            ));
-        }
+        let (stdin, stdout, stderr, tty) = wanted_streams(query, STREAMS)?;
         Ok(ExecRequest {
             namespace: self.namespace,
             pod: self.pod,
@@ -108,9 +121,38 @@ impl Container {
             command,
             stdin,
             stdout,
-            stderr: stderr && !tty,
+            stderr,
             tty,
         })
+    }
+
+    /// # Errors
+    ///
+    /// 400 without a stream.
+    pub(super) fn attach_request(self, node: &str, query: &Query) -> Result<AttachRequest, Status> {
+        let (stdin, stdout, stderr, tty) = wanted_streams(query, STREAMS)?;
+        Ok(AttachRequest {
+            namespace: self.namespace,
+            pod: self.pod,
+            uid: query.text("uid").unwrap_or_default().to_owned(),
+            node: node.to_owned(),
+            container: self.container,
+            stdin,
+            stdout,
+            stderr,
+            tty,
+        })
+    }
+}
+
+impl Pod {
+    pub(super) fn port_forward_request(self, node: &str, query: &Query) -> PortForwardRequest {
+        PortForwardRequest {
+            namespace: self.namespace,
+            pod: self.pod,
+            uid: query.text("uid").unwrap_or_default().to_owned(),
+            node: node.to_owned(),
+        }
     }
 }
 
@@ -130,6 +172,15 @@ mod tests {
             ("/metrics", Some(Target::Metrics)),
             ("/containerLogs/ns/p/c", Some(Target::Logs(container()))),
             ("/exec/ns/p/c", Some(Target::Exec(container()))),
+            ("/attach/ns/p/c", Some(Target::Attach(container()))),
+            (
+                "/portForward/ns/p",
+                Some(Target::PortForward(Pod {
+                    namespace: "ns".to_owned(),
+                    pod: "p".to_owned(),
+                })),
+            ),
+            ("/portForward/ns/p/80", None),
             ("/exec/ns/p", None),
             ("/exec/ns/p/c/d", None),
             ("/pods", None),

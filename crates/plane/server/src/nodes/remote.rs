@@ -1,4 +1,4 @@
-//! Logs and commands of pods on other machines, asked of their agent as upstream's server asks a kubelet.
+//! Logs, commands, streams and ports of pods on other machines, asked of their agent as upstream's server asks a kubelet.
 //!
 //! Paths and parameters: `pkg/kubelet/server/server.go` and `pkg/registry/core/pod/strategy.go`, Kubernetes 1.36; `uid` is
 //! ours, and makes sure that it is this pod and not another one of its name.
@@ -9,17 +9,20 @@ use bytes::Bytes;
 use futures_util::{FutureExt, StreamExt, future::BoxFuture};
 use hotmap_object::Status;
 use http_body_util::{BodyExt, BodyStream, Empty, Limited};
-use hyper::{Request, client::conn::http1, header};
+use hyper::{Request, StatusCode, client::conn::http1, header, http::request};
 use hyper_util::rt::TokioIo;
 use tokio_tungstenite::tungstenite::{self, handshake::client::generate_key};
 use tokio_util::task::AbortOnDropHandle;
 
-use super::dial::Dialer;
+use super::dial::{Dialer, Endpoint};
 use crate::{
     credentials::Credentials,
-    node_access::{ExecRequest, ExecStreams, LogRequest, LogStream, NodeAccess},
+    node_access::{
+        AttachRequest, ExecRequest, ExecStreams, LogRequest, LogStream, NodeAccess, PortForward,
+        PortForwardRequest,
+    },
     request::percent_encode,
-    streams,
+    streams::{self, Wanted},
     tokens::Held,
 };
 
@@ -66,30 +69,45 @@ impl RemoteNode {
         Ok(pieces.boxed())
     }
 
-    async fn command(&self, request: ExecRequest) -> Result<ExecStreams, Status> {
-        let (stream, endpoint) = self.dialer.connect(&request.node).await?;
-        let upgrade = Request::get(format!("wss://{}{}", endpoint.authority(), exec_target(&request)))
-            .header(header::HOST, endpoint.authority())
-            .header(header::CONNECTION, "Upgrade")
-            .header(header::UPGRADE, "websocket")
-            .header(header::SEC_WEBSOCKET_VERSION, "13")
-            .header(header::SEC_WEBSOCKET_KEY, generate_key())
-            .header(header::SEC_WEBSOCKET_PROTOCOL, streams::Protocol::V5.name())
+    async fn streams(&self, node: &str, target: &str, wanted: Wanted) -> Result<ExecStreams, Status> {
+        let (stream, endpoint) = self.dialer.connect(node).await?;
+        let target = format!("wss://{}{target}", endpoint.authority());
+        let upgrade = upgrade(&target, &endpoint, streams::Protocol::V5.name())
             .body(())
             .map_err(Status::internal)?;
         let config = Some(streams::socket_config());
         match tokio_tungstenite::client_async_with_config(upgrade, stream, config).await {
-            Ok((socket, _)) => Ok(streams::running(socket, &request)),
+            Ok((socket, _)) => Ok(streams::running(socket, wanted)),
             Err(tungstenite::Error::Http(refused)) => {
                 let (head, body) = refused.into_parts();
-                Err(failure(
-                    &request.node,
-                    head.status.as_u16(),
-                    &body.unwrap_or_default(),
-                ))
+                Err(failure(node, head.status.as_u16(), &body.unwrap_or_default()))
             }
-            Err(error) => Err(left(&request.node, &error)),
+            Err(error) => Err(left(node, &error)),
         }
+    }
+
+    /// The upgrade is the client's, as far as the agent knows: what the client sends is passed on to it, frames and all.
+    async fn tunnel(&self, request: PortForwardRequest) -> Result<PortForward, Status> {
+        let node = &request.node;
+        let (stream, endpoint) = self.dialer.connect(node).await?;
+        let gone = |error: hyper::Error| left(node, &error);
+        let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(gone)?;
+        let connection = AbortOnDropHandle::new(tokio::spawn(connection.with_upgrades()));
+        let target = port_forward_target(&request);
+        let asked = upgrade(&target, &endpoint, streams::TUNNEL)
+            .body(Empty::<Bytes>::new())
+            .map_err(Status::internal)?;
+        let mut answer = sender.send_request(asked).await.map_err(gone)?;
+        if answer.status() != StatusCode::SWITCHING_PROTOCOLS {
+            let (head, body) = answer.into_parts();
+            let text = Limited::new(body, FAILURE_BYTES_MAX).collect().await;
+            let text = text.map(|whole| whole.to_bytes()).unwrap_or_default();
+            return Err(failure(node, head.status.as_u16(), &text));
+        }
+        let upgraded = hyper::upgrade::on(&mut answer).await.map_err(gone)?;
+        // It has handed its stream over, and ends.
+        drop(connection);
+        Ok(PortForward::Agent(Box::new(TokioIo::new(upgraded))))
     }
 }
 
@@ -99,8 +117,43 @@ impl NodeAccess for RemoteNode {
     }
 
     fn exec(&self, request: ExecRequest) -> BoxFuture<'_, Result<ExecStreams, Status>> {
-        self.command(request).boxed()
+        let wanted = Wanted {
+            stdin: request.stdin,
+            stdout: request.stdout,
+            stderr: request.stderr,
+            tty: request.tty,
+        };
+        async move { self.streams(&request.node, &exec_target(&request), wanted).await }.boxed()
     }
+
+    fn attach(&self, request: AttachRequest) -> BoxFuture<'_, Result<ExecStreams, Status>> {
+        let wanted = Wanted {
+            stdin: request.stdin,
+            stdout: request.stdout,
+            stderr: request.stderr,
+            tty: request.tty,
+        };
+        async move {
+            self.streams(&request.node, &attach_target(&request), wanted)
+                .await
+        }
+        .boxed()
+    }
+
+    fn port_forward(&self, request: PortForwardRequest) -> BoxFuture<'_, Result<PortForward, Status>> {
+        self.tunnel(request).boxed()
+    }
+}
+
+/// A WebSocket asked of an agent.
+fn upgrade(target: &str, endpoint: &Endpoint, protocol: &str) -> request::Builder {
+    Request::get(target)
+        .header(header::HOST, endpoint.authority())
+        .header(header::CONNECTION, "Upgrade")
+        .header(header::UPGRADE, "websocket")
+        .header(header::SEC_WEBSOCKET_VERSION, "13")
+        .header(header::SEC_WEBSOCKET_KEY, generate_key())
+        .header(header::SEC_WEBSOCKET_PROTOCOL, protocol)
 }
 
 fn left(node: &str, error: &dyn std::error::Error) -> Status {
@@ -156,19 +209,40 @@ fn exec_target(request: &ExecRequest) -> String {
         "/exec/{namespace}/{pod}/{container}?uid={}",
         percent_encode(&request.uid)
     );
-    let flags = [
-        ("input", request.stdin),
-        ("output", request.stdout),
-        ("error", request.stderr),
-        ("tty", request.tty),
-    ];
-    for (flag, _) in flags.into_iter().filter(|(_, is_set)| *is_set) {
-        target += &format!("&{flag}=1");
-    }
+    target += &stream_flags([request.stdin, request.stdout, request.stderr, request.tty]);
     for word in &request.command {
         target += &format!("&command={}", percent_encode(word));
     }
     target
+}
+
+fn attach_target(request: &AttachRequest) -> String {
+    let AttachRequest {
+        namespace,
+        pod,
+        container,
+        ..
+    } = request;
+    format!(
+        "/attach/{namespace}/{pod}/{container}?uid={}{}",
+        percent_encode(&request.uid),
+        stream_flags([request.stdin, request.stdout, request.stderr, request.tty])
+    )
+}
+
+fn port_forward_target(request: &PortForwardRequest) -> String {
+    let PortForwardRequest { namespace, pod, .. } = request;
+    format!(
+        "/portForward/{namespace}/{pod}?uid={}",
+        percent_encode(&request.uid)
+    )
+}
+
+/// In a kubelet's words.
+fn stream_flags(wanted: [bool; 4]) -> String {
+    let flags = ["input", "output", "error", "tty"].into_iter().zip(wanted);
+    let set = flags.filter(|(_, is_set)| *is_set);
+    set.map(|(flag, _)| format!("&{flag}=1")).collect()
 }
 
 #[cfg(test)]

@@ -21,15 +21,24 @@ use super::{
     channels::{self, ERROR, STDERR, STDIN, STDOUT},
     exec::{OUTPUT_BYTES_MAX, QUEUE_FRAMES_MAX},
 };
-use crate::node_access::{ExecRequest, ExecStreams, ExitStatus, TerminalSize};
+use crate::node_access::{ExecStreams, ExitStatus, TerminalSize};
 
 /// Sizes of a terminal that wait; a user does not drag faster.
 const RESIZES_MAX: usize = 8;
 
 type Exit = Result<ExitStatus, Status>;
 
-/// The streams of a command that runs at the other end of `socket`. Dropping them ends the session.
-pub(crate) fn running<S>(socket: WebSocketStream<S>, request: &ExecRequest) -> ExecStreams
+/// Which streams were asked for.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Wanted {
+    pub(crate) stdin: bool,
+    pub(crate) stdout: bool,
+    pub(crate) stderr: bool,
+    pub(crate) tty: bool,
+}
+
+/// The streams of what runs at the other end of `socket`. Dropping them ends the session.
+pub(crate) fn running<S>(socket: WebSocketStream<S>, wanted: Wanted) -> ExecStreams
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
@@ -42,9 +51,9 @@ where
             }
         }
     }));
-    let (stdin, input) = pipe(request.stdin);
-    let (stdout, output) = pipe(request.stdout);
-    let (stderr, error_output) = pipe(request.stderr);
+    let (stdin, input) = pipe(wanted.stdin);
+    let (stdout, output) = pipe(wanted.stdout);
+    let (stderr, error_output) = pipe(wanted.stderr);
     let (exit_sender, exit) = oneshot::channel();
     let (sizes, resizes) = mpsc::channel(RESIZES_MAX);
     let receiving = AbortOnDropHandle::new(tokio::spawn(receive(
@@ -66,7 +75,7 @@ where
         stdin: stdin.map(|pipe| Box::pin(pipe) as Pin<Box<dyn AsyncWrite + Send>>),
         stdout: stdout.map(|pipe| Box::pin(pipe) as Pin<Box<dyn AsyncRead + Send>>),
         stderr: stderr.map(|pipe| Box::pin(pipe) as Pin<Box<dyn AsyncRead + Send>>),
-        resize: request.tty.then_some(sizes),
+        resize: wanted.tty.then_some(sizes),
         exit: exit.boxed(),
     }
 }

@@ -1,11 +1,11 @@
-//! `pods/exec`: a command's streams over one WebSocket.
+//! `pods/exec` and `pods/attach`: a command's or a container's streams over one WebSocket.
 //!
 //! ```text
 //!   client ──frames──▶ input ──▶ stdin, resize          one task per session; every step waits for the next one,
 //!   client ◀──frames── queue ◀── stdout, stderr, exit    so a slow side holds up the command and nothing else
 //! ```
 
-use std::{io, pin::Pin};
+use std::{io, pin::Pin, time::Duration};
 
 use bytes::{Bytes, BytesMut};
 use futures_util::{
@@ -19,6 +19,7 @@ use serde_json::Value;
 use tokio::{
     io::{AsyncRead, AsyncReadExt, AsyncWriteExt},
     sync::mpsc,
+    time::timeout,
 };
 use tokio_tungstenite::{
     WebSocketStream,
@@ -34,7 +35,7 @@ use super::{
     websocket::Protocol,
 };
 use crate::{
-    node_access::{ExecRequest, ExecStreams},
+    node_access::{AttachRequest, ExecRequest, ExecStreams},
     request::Query,
 };
 
@@ -44,6 +45,9 @@ const FRAME_BYTES_MAX: usize = 1024 * 1024;
 pub(super) const OUTPUT_BYTES_MAX: usize = 32 * 1024;
 /// Frames that wait for a slow client: with the piece size above at most 256 KiB a session.
 pub(super) const QUEUE_FRAMES_MAX: usize = 8;
+
+/// A session in which nothing is printed for so long is asked whether somebody is there.
+const PING_AFTER: Duration = Duration::from_secs(10);
 
 type Socket = WebSocketStream<TokioIo<Upgraded>>;
 
@@ -56,12 +60,7 @@ type Socket = WebSocketStream<TokioIo<Upgraded>>;
 pub(crate) fn exec_request(pod: &Value, query: &Query) -> Result<ExecRequest, Status> {
     let facts = PodFacts::of(pod);
     let container = facts.container(query.text("container"))?;
-    if facts.node.is_empty() {
-        return Err(Status::bad_request(format!(
-            "pod {} does not have a host assigned",
-            facts.name
-        )));
-    }
+    facts.require_node()?;
     if matches!(pod["status"]["phase"].as_str(), Some("Succeeded" | "Failed")) {
         return Err(Status::bad_request(format!(
             "cannot exec into a container in a completed pod; current phase is {}",
@@ -74,13 +73,7 @@ pub(crate) fn exec_request(pod: &Value, query: &Query) -> Result<ExecRequest, St
             "you must specify at least one command for the container",
         ));
     }
-    let tty = query.flag("tty");
-    let [stdin, stdout, stderr] = ["stdin", "stdout", "stderr"].map(|name| query.flag(name));
-    if !stdin && !stdout && !stderr {
-        return Err(Status::bad_request(
-            "you must specify at least 1 of stdin, stdout, stderr",
-        ));
-    }
+    let (stdin, stdout, stderr, tty) = wanted_streams(query, ["stdin", "stdout", "stderr"])?;
     Ok(ExecRequest {
         namespace: facts.namespace.to_owned(),
         pod: facts.name.to_owned(),
@@ -90,10 +83,49 @@ pub(crate) fn exec_request(pod: &Value, query: &Query) -> Result<ExecRequest, St
         command,
         stdin,
         stdout,
-        // A terminal has one output.
-        stderr: stderr && !tty,
+        stderr,
         tty,
     })
+}
+
+/// What the node is asked for by who attaches. Whether there is a terminal is the container's own business.
+///
+/// # Errors
+///
+/// As [`exec_request`].
+pub(crate) fn attach_request(pod: &Value, query: &Query) -> Result<AttachRequest, Status> {
+    let facts = PodFacts::of(pod);
+    let container = facts.container(query.text("container"))?;
+    facts.require_node()?;
+    let (stdin, stdout, stderr, tty) = wanted_streams(query, ["stdin", "stdout", "stderr"])?;
+    Ok(AttachRequest {
+        namespace: facts.namespace.to_owned(),
+        pod: facts.name.to_owned(),
+        uid: facts.uid.to_owned(),
+        node: facts.node.to_owned(),
+        container: container.to_owned(),
+        stdin,
+        stdout,
+        stderr,
+        tty,
+    })
+}
+
+/// Which of the streams a client wants, by the parameters that name them, and whether its end is a terminal.
+///
+/// # Errors
+///
+/// 400 for none.
+pub(crate) fn wanted_streams(query: &Query, names: [&str; 3]) -> Result<(bool, bool, bool, bool), Status> {
+    let [stdin, stdout, stderr] = names.map(|name| query.flag(name));
+    if !stdin && !stdout && !stderr {
+        return Err(Status::bad_request(
+            "you must specify at least 1 of stdin, stdout, stderr",
+        ));
+    }
+    let tty = query.flag("tty");
+    // A terminal has one output.
+    Ok((stdin, stdout, stderr && !tty, tty))
 }
 
 /// Carries a command's streams until it has ended and all was sent, or the client has left.
@@ -165,13 +197,18 @@ async fn carry(socket: Socket, protocol: Protocol, running: ExecStreams) {
     }
 }
 
-/// Sends what is queued, then says goodbye.
-async fn send(
+/// Sends what is queued, then says goodbye. A client that has left while nothing is printed, and while its input is not
+/// taken either, shows by the second ping.
+pub(super) async fn send(
     mut to_client: SplitSink<Socket, Message>,
     mut queued: mpsc::Receiver<Bytes>,
 ) -> Result<(), tokio_tungstenite::tungstenite::Error> {
-    while let Some(frame) = queued.recv().await {
-        to_client.send(Message::Binary(frame)).await?;
+    loop {
+        match timeout(PING_AFTER, queued.recv()).await {
+            Ok(Some(frame)) => to_client.send(Message::Binary(frame)).await?,
+            Ok(None) => break,
+            Err(_) => to_client.send(Message::Ping(Bytes::new())).await?,
+        }
     }
     let goodbye = CloseFrame {
         code: CloseCode::Normal,

@@ -27,6 +27,19 @@ impl<'a> PodFacts<'a> {
         }
     }
 
+    /// # Errors
+    ///
+    /// 400 for a pod that no node has.
+    pub(super) fn require_node(&self) -> Result<(), Status> {
+        if self.node.is_empty() {
+            return Err(Status::bad_request(format!(
+                "pod {} does not have a host assigned",
+                self.name
+            )));
+        }
+        Ok(())
+    }
+
     /// The container asked for; the only one if none was.
     ///
     /// # Errors
@@ -36,7 +49,8 @@ impl<'a> PodFacts<'a> {
         let containers = self.names("containers");
         let init = self.names("initContainers");
         if let Some(asked) = asked {
-            let mut all = containers.iter().chain(&init);
+            let ephemeral = self.names("ephemeralContainers");
+            let mut all = containers.iter().chain(&init).chain(&ephemeral);
             return all.find(|name| **name == asked).copied().ok_or_else(|| {
                 Status::bad_request(format!("container {asked} is not valid for pod {}", self.name))
             });

@@ -1,4 +1,4 @@
-//! The upgrade to a WebSocket that carries a command's streams.
+//! The upgrade to a WebSocket that carries streams, or a tunnel.
 
 use hotmap_object::Status;
 use hyper::{
@@ -38,34 +38,65 @@ pub(crate) struct Handshake {
     pub(crate) headers: HeaderMap,
 }
 
-/// Accepts an upgrade.
+/// Accepts an upgrade for the streams of a command or a container.
 ///
 /// # Errors
 ///
 /// 400 for everything that is no WebSocket of a known sub-protocol over HTTP/1.1; for SPDY it names what to use.
 pub(crate) fn handshake(request: &Request<Incoming>) -> Result<Handshake, Status> {
-    if request.version() == Version::HTTP_2 {
-        return Err(Status::bad_request(
-            "exec needs a WebSocket over HTTP/1.1; upgrades over HTTP/2 are not served",
-        ));
-    }
-    negotiate(request.headers())
+    require_http_1(request)?;
+    let (protocol, headers) = negotiate(request.headers(), &Protocol::ALL, Protocol::name)?;
+    Ok(Handshake { protocol, headers })
 }
 
-fn negotiate(headers: &HeaderMap) -> Result<Handshake, Status> {
-    if has_token(headers, UPGRADE, "SPDY/3.1") {
+/// A tunnel's only sub-protocol: SPDY/3.1 in binary messages, cut anywhere
+/// (`apimachinery/pkg/util/portforward/constants.go`, Kubernetes 1.36).
+pub(crate) const TUNNEL: &str = "SPDY/3.1+portforward.k8s.io";
+
+/// Accepts an upgrade for a tunnel; these go into the 101.
+///
+/// # Errors
+///
+/// As [`handshake`].
+pub(crate) fn tunnel_handshake(request: &Request<Incoming>) -> Result<HeaderMap, Status> {
+    require_http_1(request)?;
+    negotiate(request.headers(), &[TUNNEL], |name| name).map(|(_, headers)| headers)
+}
+
+fn require_http_1(request: &Request<Incoming>) -> Result<(), Status> {
+    if request.version() == Version::HTTP_2 {
         return Err(Status::bad_request(
-            "SPDY is not served: use a client that speaks WebSocket (v5.channel.k8s.io or v4.channel.k8s.io), such as kubectl 1.31 or newer",
+            "this needs a WebSocket over HTTP/1.1; upgrades over HTTP/2 are not served",
         ));
+    }
+    Ok(())
+}
+
+/// The first of the known sub-protocols that is offered, and what accepts it.
+fn negotiate<P: Copy>(
+    headers: &HeaderMap,
+    known: &[P],
+    name: impl Fn(P) -> &'static str,
+) -> Result<(P, HeaderMap), Status> {
+    let names = || known.iter().map(|one| name(*one)).collect::<Vec<_>>().join(", ");
+    if has_token(headers, UPGRADE, "SPDY/3.1") {
+        return Err(Status::bad_request(format!(
+            "SPDY is not served: use a client that speaks WebSocket ({}), such as kubectl 1.31 or newer",
+            names()
+        )));
     }
     if !has_token(headers, CONNECTION, "upgrade") || !has_token(headers, UPGRADE, "websocket") {
         return Err(Status::bad_request("Upgrade request required"));
     }
-    let offered = Protocol::ALL
-        .into_iter()
-        .find(|one| has_token(headers, SEC_WEBSOCKET_PROTOCOL, one.name()));
+    let offered = known
+        .iter()
+        .copied()
+        .find(|one| has_token(headers, SEC_WEBSOCKET_PROTOCOL, name(*one)));
     let protocol = offered.ok_or_else(|| {
-        Status::bad_request("unable to upgrade: none of the offered sub-protocols is served: v5.channel.k8s.io, v4.channel.k8s.io")
+        Status::bad_request(format!(
+            "unable to upgrade: none of the offered sub-protocols is served: {}",
+            names()
+        ))
     })?;
     let key = headers.get(SEC_WEBSOCKET_KEY);
     let is_current = headers
@@ -81,12 +112,9 @@ fn negotiate(headers: &HeaderMap) -> Result<Handshake, Status> {
         (CONNECTION, HeaderValue::from_static("Upgrade")),
         (UPGRADE, HeaderValue::from_static("websocket")),
         (SEC_WEBSOCKET_ACCEPT, accept),
-        (SEC_WEBSOCKET_PROTOCOL, HeaderValue::from_static(protocol.name())),
+        (SEC_WEBSOCKET_PROTOCOL, HeaderValue::from_static(name(protocol))),
     ]);
-    Ok(Handshake {
-        protocol,
-        headers: answered,
-    })
+    Ok((protocol, answered))
 }
 
 fn has_token(headers: &HeaderMap, name: HeaderName, token: &str) -> bool {
@@ -125,17 +153,14 @@ mod tests {
                 HeaderValue::from_static("dGhlIHNhbXBsZSBub25jZQ=="),
             );
             headers.insert(SEC_WEBSOCKET_VERSION, HeaderValue::from_static("13"));
-            let answer = negotiate(&headers);
+            let answer = negotiate(&headers, &Protocol::ALL, Protocol::name);
             assert_eq!(
-                answer.as_ref().ok().map(|one| one.protocol),
+                answer.as_ref().ok().map(|(protocol, _)| *protocol),
                 accepted,
                 "{upgrade} {protocols}"
             );
-            if let Ok(handshake) = answer {
-                assert_eq!(
-                    handshake.headers[SEC_WEBSOCKET_ACCEPT],
-                    "s3pPLMBiTxaQ9kYGzzhZRbK+xOo="
-                );
+            if let Ok((_, answered)) = answer {
+                assert_eq!(answered[SEC_WEBSOCKET_ACCEPT], "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=");
             }
         }
     }

@@ -1,6 +1,6 @@
-//! Logs and exec with a node that echoes.
+//! Logs, commands, streams and ports with a node that echoes.
 
-use std::io;
+use std::{collections::BTreeMap, io};
 
 use futures_util::{SinkExt, StreamExt, future::BoxFuture};
 use hotmap_object::Status;
@@ -11,11 +11,32 @@ use tokio_tungstenite::{
 };
 
 use super::*;
-use crate::{ExecRequest, ExecStreams, ExitStatus, LogRequest, LogStream, TerminalSize};
-use crate::{NodeAccess, NodeDoorConfig, NodeGate, NodeUser, ServingPair, open_node_door};
+use crate::{
+    AttachRequest, Duplex, ExecRequest, ExecStreams, ExitStatus, LogRequest, LogStream, NodeAccess,
+    NodeDoorConfig, NodeGate, NodeUser, PodPorts, PortForward, PortForwardRequest, ServingPair, TerminalSize,
+    open_node_door,
+};
 
-/// Logs its container's name; a command answers its input backwards once that has ended, and exits with 7.
+/// Logs its container's name; a command answers its input backwards once that has ended, and exits with 7. Who attaches
+/// meets such a command too. Every port but 81 echoes.
 struct Echo;
+
+impl PodPorts for Echo {
+    fn connect(&self, port: u16) -> BoxFuture<'_, Result<Box<dyn Duplex>, String>> {
+        Box::pin(async move {
+            if port == 81 {
+                return Err("connection refused".to_owned());
+            }
+            let (ours, theirs) = tokio::io::duplex(64);
+            tokio::spawn(async move {
+                let (mut from, mut to) = tokio::io::split(theirs);
+                tokio::io::copy(&mut from, &mut to).await.expect("echoed");
+                tokio::io::AsyncWriteExt::shutdown(&mut to).await.expect("shut");
+            });
+            Ok(Box::new(ours) as Box<dyn Duplex>)
+        })
+    }
+}
 
 impl NodeAccess for Echo {
     fn logs(&self, request: LogRequest) -> BoxFuture<'_, Result<LogStream, Status>> {
@@ -56,6 +77,30 @@ impl NodeAccess for Echo {
                 resize: None,
                 exit: Box::pin(exit),
             })
+        })
+    }
+
+    fn attach(&self, request: AttachRequest) -> BoxFuture<'_, Result<ExecStreams, Status>> {
+        self.exec(ExecRequest {
+            namespace: request.namespace,
+            pod: request.pod,
+            uid: request.uid,
+            node: request.node,
+            container: request.container,
+            command: vec!["attached".to_owned()],
+            stdin: request.stdin,
+            stdout: request.stdout,
+            stderr: request.stderr,
+            tty: request.tty,
+        })
+    }
+
+    fn port_forward(&self, request: PortForwardRequest) -> BoxFuture<'_, Result<PortForward, Status>> {
+        Box::pin(async move {
+            match request.pod.as_str() {
+                "p" => Ok(PortForward::Ports(Arc::new(Echo))),
+                _ => Err(Status::bad_request("it does not run")),
+            }
         })
     }
 }
@@ -186,7 +231,7 @@ async fn logs_are_streamed_as_text() {
             server.get(ADMIN, &format!("{POD}/log?container=x")).await.code,
             400
         );
-        assert_eq!(server.get(ADMIN, &format!("{POD}/attach")).await.code, 501);
+        assert_eq!(server.get(ADMIN, &format!("{POD}/proxy")).await.code, 501);
         server.stop().await;
     }
 }
@@ -203,6 +248,9 @@ async fn commands_run_over_a_websocket() {
 
         let (output, status) = converse(&server, &path, &[b"\x00abc", b"\x00def", b"\xff\x00"]).await;
         assert_eq!(output, "fedcba");
+        let path = format!("{POD}/attach?stdin=true&stdout=true");
+        let (attached, _) = converse(&server, &path, &[b"\x00ab", b"\xff\x00"]).await;
+        assert_eq!(attached, "ba");
         assert_eq!(
             (&status["reason"], &status["details"]["causes"][0]["message"]),
             (&json!("NonZeroExitCode"), &json!("7"))
@@ -240,6 +288,105 @@ async fn a_terminal_hears_its_sizes_while_the_command_runs() {
             (output.as_str(), &status["status"]),
             ("80x24 1x2 ", &json!("Success"))
         );
+        server.stop().await;
+    }
+}
+
+/// A SYN_STREAM, its headers in a stored block; `is_first`: the compressed stream begins with it.
+fn syn_stream(stream: u32, kind: &str, port: u16, request: u32, is_first: bool) -> Vec<u8> {
+    let (port, request) = (port.to_string(), request.to_string());
+    let headers = [
+        ("port", port.as_str()),
+        ("requestid", request.as_str()),
+        ("streamtype", kind),
+    ];
+    let mut block = 3u32.to_be_bytes().to_vec();
+    for text in headers.iter().flat_map(|(name, value)| [name, value]) {
+        block.extend((text.len() as u32).to_be_bytes());
+        block.extend(text.as_bytes());
+    }
+    let mut body = stream.to_be_bytes().to_vec();
+    body.extend([0; 6]);
+    if is_first {
+        body.extend([0x78, 0x01]);
+    }
+    let length = block.len() as u16;
+    body.push(0);
+    body.extend(length.to_le_bytes());
+    body.extend((!length).to_le_bytes());
+    body.extend(block);
+    let mut frame = vec![0x80, 3, 0, 1, 0];
+    frame.extend(&(body.len() as u32).to_be_bytes()[1..]);
+    frame.extend(body);
+    frame
+}
+
+fn data_frame(stream: u32, data: &[u8], is_last: bool) -> Vec<u8> {
+    let mut frame = stream.to_be_bytes().to_vec();
+    frame.push(is_last.into());
+    frame.extend(&(data.len() as u32).to_be_bytes()[1..]);
+    frame.extend(data);
+    frame
+}
+
+/// What came on each stream until all of these have ended.
+async fn until_ended(socket: &mut Socket, streams: &[u32]) -> BTreeMap<u32, String> {
+    let (mut heard, mut ended) = (BTreeMap::<u32, String>::new(), Vec::new());
+    while !streams.iter().all(|stream| ended.contains(stream)) {
+        let Some(Ok(Message::Binary(frame))) = socket.next().await else {
+            panic!("the session ended: {heard:?}");
+        };
+        if frame[0] & 0x80 == 0 {
+            let stream = u32::from_be_bytes(frame[..4].try_into().expect("four"));
+            *heard.entry(stream).or_default() += std::str::from_utf8(&frame[8..]).expect("text");
+            if frame[4] & 1 != 0 {
+                ended.push(stream);
+            }
+        }
+    }
+    heard
+}
+
+#[tokio::test]
+async fn connections_to_ports_share_one_tunnel() {
+    for place in PLACES {
+        let server = server_with_pod(place).await;
+        let path = format!("{POD}/portforward");
+        let mut socket = open(&server, &path, "SPDY/3.1+portforward.k8s.io").await;
+        let mut sent = Vec::new();
+        // The first one breaks nothing for those after it.
+        for (request, port) in [(0, 81), (1, 8080), (2, 80)] {
+            let stream = 1 + 4 * request;
+            sent.extend(syn_stream(stream, "error", port, request, request == 0));
+            sent.extend(data_frame(stream, b"", true));
+            sent.extend(syn_stream(stream + 2, "data", port, request, false));
+        }
+        sent.extend(data_frame(7, b"half ", false));
+        sent.extend(data_frame(11, &[b'x'; 1_000], true));
+        // Cut where no frame ends.
+        for piece in sent.chunks(100) {
+            let message = Message::Binary(Bytes::copy_from_slice(piece));
+            socket.send(message).await.expect("sent");
+        }
+        let heard = until_ended(&mut socket, &[1, 3, 9, 11]).await;
+        assert_eq!(heard[&11], "x".repeat(1_000));
+        assert_eq!((heard[&3].as_str(), heard[&9].as_str()), ("", ""));
+        assert!(
+            heard[&1].starts_with("error forwarding port 81 to pod p, uid")
+                && heard[&1].ends_with("connection refused"),
+            "{heard:?}"
+        );
+        let rest = Message::Binary(data_frame(7, b"and half", true).into());
+        socket.send(rest).await.expect("sent");
+        let heard = [heard, until_ended(&mut socket, &[5, 7]).await];
+        let echoed: String = heard.iter().filter_map(|heard| heard.get(&7).cloned()).collect();
+        assert_eq!(echoed, "half and half");
+        drop(socket);
+
+        let spdy = [("connection", "Upgrade"), ("upgrade", "SPDY/3.1")];
+        let refused = server.send(ADMIN, request("POST", &path, &spdy, "")).await;
+        assert_eq!(refused.code, 400);
+        assert!(refused.text().contains("SPDY/3.1+portforward.k8s.io"));
         server.stop().await;
     }
 }
@@ -332,23 +479,32 @@ async fn a_node_that_cannot_be_reached_is_named() {
     server.stop().await;
 }
 
-/// Sends frames, then reads until the server says goodbye: standard output, and the last word on the error channel.
-async fn converse(server: &TestServer, path: &str, frames: &[&'static [u8]]) -> (String, Value) {
-    let mut sender = server.connect(Some(server.certificate(&Identity::Admin))).await;
-    let headers = [
+type Socket = WebSocketStream<TokioIo<hyper::upgrade::Upgraded>>;
+
+fn websocket(protocol: &'static str) -> [(&'static str, &'static str); 5] {
+    [
         ("connection", "Upgrade"),
         ("upgrade", "websocket"),
         ("sec-websocket-version", "13"),
         ("sec-websocket-key", "dGhlIHNhbXBsZSBub25jZQ=="),
-        ("sec-websocket-protocol", "v5.channel.k8s.io"),
-    ];
+        ("sec-websocket-protocol", protocol),
+    ]
+}
+
+async fn open(server: &TestServer, path: &str, protocol: &'static str) -> Socket {
+    let mut sender = server.connect(Some(server.certificate(&Identity::Admin))).await;
     let response = sender
-        .send_request(request("GET", path, &headers, ""))
+        .send_request(request("GET", path, &websocket(protocol), ""))
         .await
         .expect("an answer");
     assert_eq!(response.status().as_u16(), 101);
     let upgraded = hyper::upgrade::on(response).await.expect("an upgrade");
-    let mut socket = WebSocketStream::from_raw_socket(TokioIo::new(upgraded), Role::Client, None).await;
+    WebSocketStream::from_raw_socket(TokioIo::new(upgraded), Role::Client, None).await
+}
+
+/// Sends frames, then reads until the server says goodbye: standard output, and the last word on the error channel.
+async fn converse(server: &TestServer, path: &str, frames: &[&'static [u8]]) -> (String, Value) {
+    let mut socket = open(server, path, "v5.channel.k8s.io").await;
     for frame in frames {
         socket
             .send(Message::Binary(Bytes::from_static(frame)))
