@@ -434,6 +434,24 @@ mod tests {
         }
         assert!(exists("hotmap-one").expect("asked") && exists("hotmap-two").expect("asked"));
         assert_eq!(dropping_forward_chains().expect("asked"), [""; 0]);
+        let mut theirs = Batch::default();
+        theirs.add_table("theirs");
+        for (chain, hook) in [("forward", HOOK_FORWARD), ("output", 3)] {
+            theirs.request(NEW_CHAIN, NLM_F_CREATE, |message| {
+                message.text(attribute::CHAIN_TABLE, "theirs");
+                message.text(attribute::CHAIN_NAME, chain);
+                message.nest(attribute::CHAIN_HOOK, |hook_of| {
+                    hook_of.number(attribute::HOOK_NUMBER, hook);
+                    hook_of.number(attribute::HOOK_PRIORITY, 0);
+                });
+                message.number(attribute::CHAIN_POLICY, VERDICT_DROP);
+                message.text(attribute::CHAIN_TYPE, "filter");
+            });
+        }
+        Conversation::open()
+            .and_then(|to| to.commit(theirs))
+            .expect("made");
+        assert_eq!(dropping_forward_chains().expect("asked"), ["theirs/forward"]);
         remove("hotmap-one").expect("removed");
         remove("hotmap-one").expect("a second time there is nothing to do");
         assert!(!exists("hotmap-one").expect("asked") && exists("hotmap-two").expect("asked"));

@@ -77,6 +77,9 @@ pub(super) fn only_on_create(errors: &mut Errors, spec: &Map<String, Value>) {
     }
 }
 
+/// The kernel takes no more.
+const HOSTNAME_OVERRIDE_BYTES_MAX: usize = 64;
+
 /// Checks a spec at the path `spec`.
 pub(super) fn validate(errors: &mut Errors, spec: &Map<String, Value>, of: Of) {
     if spec.int("terminationGracePeriodSeconds").is_none() {
@@ -113,6 +116,7 @@ pub(super) fn validate(errors: &mut Errors, spec: &Map<String, Value>, of: Of) {
         one_of(errors, spec, "preemptionPolicy", PREEMPTION_POLICIES);
     }
     environment::file_volumes(errors, spec);
+    hostname_override(errors, spec);
 }
 
 /// Checks the bounds of `activeDeadlineSeconds`; returns whether they hold.
@@ -142,6 +146,25 @@ fn named(errors: &mut Errors, spec: &Map<String, Value>, field: &str, rule: fn(&
     if !name.is_empty() {
         broken(errors, &child("spec", field), name, rule(name));
     }
+}
+
+/// `validateHostnameOverride`.
+fn hostname_override(errors: &mut Errors, spec: &Map<String, Value>) {
+    const FIELD: &str = "hostnameOverride";
+    if !spec.has(FIELD) {
+        return;
+    }
+    let path = child("spec", FIELD);
+    for other in ["setHostnameAsFQDN", "hostNetwork"] {
+        if spec.is_set(other) {
+            let why = format!("may not be specified when {other} is true");
+            errors.push(FieldError::forbidden(&path, why));
+        }
+    }
+    if spec.text(FIELD).len() > HOSTNAME_OVERRIDE_BYTES_MAX {
+        errors.push(FieldError::too_long(&path, HOSTNAME_OVERRIDE_BYTES_MAX));
+    }
+    named(errors, spec, FIELD, rules::subdomain);
 }
 
 fn host_network_ports(errors: &mut Errors, spec: &Map<String, Value>, of: Of) {
@@ -352,6 +375,20 @@ mod tests {
                 "spec.nodeName: Invalid value: \"N\": a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')",
                 "spec.activeDeadlineSeconds: Invalid value: 0: must be between 1 and 2147483647, inclusive",
                 "spec.hostname: Invalid value: \"a.b\": must not contain dots",
+            ],
+        );
+    }
+
+    #[test]
+    fn a_host_name_of_its_own_stands_alone_and_fits() {
+        let long = "a".repeat(65);
+        check(json!({"hostnameOverride": "one.two"}), &[]);
+        check(
+            json!({"hostnameOverride": long, "setHostnameAsFQDN": true, "hostNetwork": true}),
+            &[
+                "spec.hostnameOverride: Forbidden: may not be specified when setHostnameAsFQDN is true",
+                "spec.hostnameOverride: Forbidden: may not be specified when hostNetwork is true",
+                "spec.hostnameOverride: Too long: may not be more than 64 bytes",
             ],
         );
     }

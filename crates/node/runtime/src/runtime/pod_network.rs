@@ -369,6 +369,68 @@ mod tests {
     }
 
     #[test]
+    fn a_network_comes_with_its_bridge_and_table_and_goes_with_them() {
+        let this =
+            "runtime::pod_network::tests::a_network_comes_with_its_bridge_and_table_and_goes_with_them";
+        if !crate::own_network::enter(this) {
+            return;
+        }
+        let mut config = RuntimeConfig {
+            state_dir: "/nowhere".into(),
+            instance_id: "a1b2c3d4".parse().expect("an id"),
+            allow_privileged: false,
+            mask: Vec::new(),
+            self_exe: RuntimeConfig::self_exe(),
+            boot_id: crate::config::BootId::injected("boot"),
+            pod_network: Default::default(),
+        };
+        let id = config.instance_id.clone();
+        let table = nftables::table_name(&id);
+        let has_bridge = || Netlink::open().expect("open").index_of(&bridge_name(&id)).is_ok();
+        let gateways = || {
+            let taken = Netlink::open().expect("open").networks(None).expect("listed");
+            let bridged = taken
+                .iter()
+                .filter(|one| !one.is_route && one.network.prefix_len != 32);
+            bridged
+                .map(|one| one.network.address.to_string())
+                .collect::<std::collections::BTreeSet<_>>()
+        };
+        config.pod_network.enable_ip_forward = true;
+        let made = settle(&config, None, false).expect("settled");
+        assert_eq!((made.cidr, made.troubles), (Some(cidr("10.88.0.0/16")), vec![]));
+        assert!(has_bridge() && nftables::exists(&table).expect("asked"));
+
+        // Somebody flushes all rules of the host and takes the bridge away: the next pod has both again.
+        nftables::remove(&table).expect("removed");
+        Netlink::open()
+            .and_then(|mut to| to.remove_link(&bridge_name(&id)))
+            .expect("removed");
+        mend(&id, cidr("10.88.0.0/16")).expect("mended");
+        assert!(has_bridge() && nftables::exists(&table).expect("asked"));
+
+        // Pods hold on to a network; without them it is another one, and nothing is left of the first.
+        config.pod_network.cidr = Some(cidr("10.20.30.0/24"));
+        let held = settle(&config, made.cidr, true).expect_err("in use");
+        assert_eq!(
+            held.to_string(),
+            "pods run in the network 10.88.0.0/16: end them with `hotmap down` before they have 10.20.30.0/24"
+        );
+        let other = settle(&config, made.cidr, false).expect("settled");
+        assert_eq!(other.cidr, config.pod_network.cidr);
+        assert!(
+            gateways().contains("10.20.30.1") && !gateways().contains("10.88.0.1"),
+            "{:?}",
+            gateways()
+        );
+
+        config.pod_network.mode = PodNetworkMode::Host;
+        let shared = settle(&config, other.cidr, false).expect("settled");
+        assert_eq!((shared.cidr, shared.troubles), (None, vec![]));
+        assert!(!has_bridge() && !nftables::exists(&table).expect("asked"));
+    }
+
+    #[test]
     fn of_what_overlaps_the_route_is_named() {
         let taken = [
             occupied("10.20.0.1", 24, false),
