@@ -385,6 +385,7 @@ mod tests {
             ids: IdRange { base: 0 },
             created_at: second(9),
             state: SandboxState::Ready,
+            has_limits: true,
             containers,
         }
     }

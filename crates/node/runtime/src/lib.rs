@@ -38,6 +38,7 @@ mod swap_floor;
 mod sys;
 
 pub use attach::{AttachConfig, AttachSession};
+pub use cgroup::Unenforced;
 pub use config::{BootId, ConfigError, IdRange, InstanceId, PodNetworkConfig, PodNetworkMode, RuntimeConfig};
 pub use error::{
     AttachError, CompareError, ConnectError, ContainerError, ExecError, OpenError, PurgeError, SandboxError,
@@ -50,8 +51,8 @@ pub use pod_cidr::{PodCidr, PodCidrError};
 pub use runtime::{MountSwap, MountSwaps, NetworkTrouble, PodNetwork, Prepared, Runtime, Swapped};
 pub use shim::shim_main_if_asked;
 pub use spec::{
-    Capabilities, ContainerConfig, FileConfig, LogLimits, MountConfig, ProcessUser, SandboxConfig, Stdin,
-    UnknownCapability,
+    Capabilities, ContainerConfig, FileConfig, LogLimits, MountConfig, ProcessUser, Resources, SandboxConfig,
+    Stdin, UnknownCapability,
 };
 pub use status::{ContainerState, ContainerStatus, Exit, Sandbox, SandboxState};
 pub use swap_floor::bare_mount_swaps;

@@ -23,6 +23,8 @@ pub(crate) struct Mount {
     pub(crate) parent: u64,
     pub(crate) target: PathBuf,
     pub(crate) fs_type: String,
+    /// The file system's own options: of a cgroup v1 hierarchy its controllers.
+    pub(crate) super_options: String,
 }
 
 /// The mount points of this process, in the order they were made.
@@ -41,6 +43,8 @@ fn parse_line(line: &[u8]) -> Option<Mount> {
     let separator = fields.iter().position(|field| *field == b"-")?;
     let target = PathBuf::from(OsString::from_vec(unescape(fields.get(4)?)));
     let fs_type = String::from_utf8(fields.get(separator + 1)?.to_vec()).ok()?;
+    let super_options = fields.get(separator + 3).copied().unwrap_or_default();
+    let super_options = String::from_utf8_lossy(super_options).into_owned();
     let number = |index: usize| std::str::from_utf8(fields.get(index)?).ok()?.parse().ok();
     let (id, parent) = (number(0)?, number(1)?);
     (separator >= 6).then_some(Mount {
@@ -48,6 +52,7 @@ fn parse_line(line: &[u8]) -> Option<Mount> {
         parent,
         target,
         fs_type,
+        super_options,
     })
 }
 

@@ -10,6 +10,7 @@ mod instance;
 mod mount_swap;
 mod pod_network;
 mod pods;
+mod removal;
 mod spawn;
 mod state_dir;
 mod validate;
@@ -27,6 +28,7 @@ use parking_lot::Mutex;
 use tokio::task::spawn_blocking;
 use tracing::{info, warn};
 
+use crate::cgroup::{self, Unenforced};
 use crate::config::{IdRange, RuntimeConfig};
 use crate::error::{ContainerError, OpenError, PurgeError, SandboxError, StartError};
 use crate::events::Events;
@@ -42,6 +44,7 @@ use instance::Instance;
 pub use mount_swap::{MountSwap, MountSwaps, Swapped};
 pub use pod_network::{NetworkTrouble, PodNetwork};
 use pods::{IDS_FILE, Pod, Pods};
+use removal::remove_tree;
 
 /// A shim answers everything but `stop` and `exec` at once; a start may wait for a slow disk.
 const REPLY_PATIENCE: Duration = Duration::from_secs(40);
@@ -63,6 +66,7 @@ struct Inner {
     config: RuntimeConfig,
     instance: Instance,
     network: PodNetwork,
+    unenforced: Vec<Unenforced>,
     pods: Arc<Pods>,
     addresses: Mutex<Addresses>,
     /// Taken for as long as ids or addresses are chosen and written down.
@@ -76,6 +80,7 @@ pub struct Prepared {
     instance: Instance,
     network: PodNetwork,
     addresses: Addresses,
+    unenforced: Vec<Unenforced>,
     found: Vec<(String, Pod)>,
 }
 
@@ -117,11 +122,16 @@ impl Runtime {
             let addresses = state_dir::read_addresses(&config.state_dir).unwrap_or_else(|| {
                 Addresses::behind(found.iter().filter_map(|(_, pod)| pod.address()).max())
             });
+            // After what an earlier boot left is gone.
+            let all_pods = cgroup::resources_of_all_pods();
+            let (_, mut unenforced) = cgroup::Instance::make(config.instance_id.as_str(), &all_pods);
+            unenforced.extend(cgroup::unprotected());
             Ok(Prepared {
                 config,
                 instance,
                 network,
                 addresses,
+                unenforced,
                 found,
             })
         })
@@ -139,12 +149,14 @@ impl Runtime {
             instance,
             network,
             addresses,
+            unenforced,
             found,
         } = prepared;
         let inner = Inner {
             config,
             instance,
             network,
+            unenforced,
             pods: Pods::new(),
             addresses: Mutex::new(addresses),
             choosing: tokio::sync::Mutex::new(()),
@@ -169,6 +181,12 @@ impl Runtime {
     /// What pods are connected to.
     pub fn network(&self) -> &PodNetwork {
         &self.inner.network
+    }
+
+    /// The controllers that this machine does not give: limits that need them are not in force. As found when the runtime was
+    /// opened.
+    pub fn unenforced(&self) -> &[Unenforced] {
+        &self.inner.unenforced
     }
 
     /// The host ids that a pod will have, so that its volumes can be owned before its sandbox exists. Kept until
@@ -516,7 +534,7 @@ impl Runtime {
         attempt: u32,
     ) -> Result<(), (PathBuf, io::Error)> {
         let path = self.pod_dir(pod_uid).join(protocol::layer_dir(name, attempt));
-        blocking(move || cleanup::remove_tree(&path).map_err(|source| (path, source))).await
+        blocking(move || remove_tree(&path).map_err(|source| (path, source))).await
     }
 
     /// Kills whatever still runs in a sandbox and takes its network away; exit codes stay readable. Idempotent.
@@ -544,10 +562,8 @@ impl Runtime {
     pub async fn remove_pod(&self, pod_uid: &str) -> Result<(), SandboxError> {
         self.remove_sandbox(pod_uid).await?;
         let dir = self.pod_dir(pod_uid);
-        blocking(move || {
-            cleanup::remove_tree(&dir).map_err(|source| SandboxError::Files { path: dir, source })
-        })
-        .await?;
+        blocking(move || remove_tree(&dir).map_err(|source| SandboxError::Files { path: dir, source }))
+            .await?;
         self.inner.pods.with(|table| table.remove(pod_uid));
         Ok(())
     }
@@ -621,7 +637,7 @@ impl Runtime {
                 }
             }
             let layers = dir.join(protocol::LAYERS_DIR);
-            cleanup::remove_tree(&layers).map_err(files(&layers))
+            remove_tree(&layers).map_err(files(&layers))
         })
         .await
     }

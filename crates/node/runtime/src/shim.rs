@@ -36,6 +36,9 @@ use pod::Pod;
 use rootfs::{Setup, what};
 pub(crate) use rootfs::{attach, filesystem};
 
+/// What upstream gives a pod's infrastructure (`PodInfraOOMAdj`).
+const SHIM_OOM_SCORE_ADJ: &str = "-998";
+
 /// Becomes a pod's shim if this process was started as one; `None` otherwise.
 ///
 /// The first thing `main` calls: no other thread may exist yet, and arguments are not parsed.
@@ -106,7 +109,10 @@ fn prepare() -> Setup<Pod> {
         libc::SIGPIPE,
     ]);
     let record = read_record()?;
-    let cgroup = own_cgroup(&record);
+    let group = cgroup::Instance::find(&record.instance_id).pod(&record.config.pod_uid);
+    group.make_pod(&record.config.resources)?;
+    // Whoever else is killed for memory: with the shim goes the whole pod. Nothing of the pod keeps this.
+    let _ = fs::write("/proc/self/oom_score_adj", SHIM_OOM_SCORE_ADJ);
     let signals = what(sys::child_signals(), || "cannot receive signals".to_owned())?;
     let namespaces = Namespaces::create(&record)?;
     let finish = || {
@@ -120,7 +126,7 @@ fn prepare() -> Setup<Pod> {
         let pod_dir = what(env::current_dir(), || {
             "cannot name the pod's directory".to_owned()
         })?;
-        Pod::new(record.clone(), pod_dir, namespaces, cgroup, listener, signals)
+        Pod::new(record.clone(), pod_dir, namespaces, group, listener, signals)
     };
     finish().inspect_err(|_| disconnect(&record))
 }
@@ -128,18 +134,6 @@ fn prepare() -> Setup<Pod> {
 fn read_record() -> Setup<SandboxRecord> {
     let text = what(fs::read(RECORD_FILE), || format!("cannot read {RECORD_FILE}"))?;
     serde_json::from_slice(&text).map_err(|error| format!("cannot read {RECORD_FILE}: {error}"))
-}
-
-/// Moves this process into its own cgroup; returns the pod's, or `None` where there is no cgroup v2 to write to.
-fn own_cgroup(record: &SandboxRecord) -> Option<std::path::PathBuf> {
-    let pod = cgroup::create_pod_dir(&record.instance_id, &record.config.pod_uid)?;
-    let own = pod.join(cgroup::SHIM_GROUP);
-    match fs::create_dir(&own) {
-        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return None,
-        _ => {}
-    }
-    fs::write(own.join("cgroup.procs"), "0").ok()?;
-    Some(pod)
 }
 
 /// Removes the pod's links, if it has some; both ends go at once.

@@ -21,6 +21,24 @@ pub struct SandboxConfig {
     /// Whether it shares the host's network (`hostNetwork`). Every sandbox does where the instance has no network for pods.
     #[serde(default)]
     pub host_network: bool,
+    /// What all its containers together may use.
+    #[serde(default)]
+    pub resources: Resources,
+}
+
+/// What a container, or all containers of a pod, may use (CRI's `LinuxContainerResources`). What is absent has no limit; without
+/// `cpu_shares` the kernel's own share is had.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Resources {
+    /// The share of the CPUs when they are contended, 2 to 262144; 1024 is one CPU's worth.
+    pub cpu_shares: Option<u64>,
+    /// Microseconds of CPU time in each 100 ms; at least 1000.
+    pub cpu_quota_micros: Option<u64>,
+    /// Bytes of memory: anonymous, page cache, tmpfs, the kernel's own. No swap beside it.
+    pub memory_bytes: Option<u64>,
+    /// Processes and threads at a time.
+    pub pids: Option<u64>,
 }
 
 /// One container of a sandbox. Ids are the pod's own.
@@ -65,6 +83,12 @@ pub struct ContainerConfig {
     /// What the process reads on its stdin. A shim of the first release knows [`Stdin::Empty`] only.
     #[serde(default)]
     pub stdin: Stdin,
+    /// What it may use, within what its pod may.
+    #[serde(default)]
+    pub resources: Resources,
+    /// How soon the kernel kills its processes when the machine's memory runs out: -1000 (never) to 1000; 0 when absent.
+    #[serde(default)]
+    pub oom_score_adj: Option<i32>,
 }
 
 /// The stdin of a container's process.

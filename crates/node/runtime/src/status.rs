@@ -26,6 +26,8 @@ pub struct Sandbox {
     pub created_at: SystemTime,
     /// Whether it can run containers.
     pub state: SandboxState,
+    /// Whether its shim puts limits into force, as far as the machine has them; one of an earlier release does not.
+    pub has_limits: bool,
     /// Every attempt that was started and not removed, by name and attempt.
     pub containers: Vec<ContainerStatus>,
 }
@@ -75,7 +77,7 @@ pub struct Exit {
     pub started_at: SystemTime,
     /// When the shim noticed.
     pub finished_at: SystemTime,
-    /// Whether the kernel's out-of-memory killer ended a process of it (cgroup v2 `memory.events`).
+    /// Whether the kernel's out-of-memory killer ended a process of it and it did not end well for all that.
     pub oom_killed: bool,
     /// Whether the shim died first, so that nobody knows how it really ended; the code is then 137.
     pub lost: bool,
@@ -100,6 +102,9 @@ pub(crate) struct PodState {
     pub(crate) shim_start_ticks: u64,
     pub(crate) created_at: SystemTime,
     pub(crate) stopped: bool,
+    /// Not said by a shim of the release before limits.
+    #[serde(default)]
+    pub(crate) has_limits: bool,
     pub(crate) containers: Vec<ContainerStatus>,
 }
 

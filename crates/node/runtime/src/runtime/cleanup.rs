@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, PidfdFlags};
 
+use super::removal::remove_tree;
 use crate::cgroup;
 use crate::config::InstanceId;
 use crate::status::PodState;
@@ -36,9 +37,9 @@ pub(crate) fn kill_pod(
     state: Option<&PodState>,
     owns_id: impl Fn(u32) -> bool,
 ) -> io::Result<()> {
-    if let Some(dir) = cgroup::instance_dir(instance_id.as_str()).map(|dir| dir.join(pod_uid)) {
-        cgroup::kill_all(&dir, KILL_PATIENCE)?;
-    }
+    cgroup::Instance::find(instance_id.as_str())
+        .pod(pod_uid)
+        .kill_all(KILL_PATIENCE)?;
     let mut dying = Vec::new();
     if let Some(state) = state.filter(|state| shim_runs(state)) {
         dying.extend(kill(state.shim_pid));
@@ -53,9 +54,9 @@ pub(crate) fn kill_instance(
     states: &[PodState],
     owns_id: impl Fn(u32) -> bool,
 ) -> io::Result<()> {
-    if let Some(dir) = cgroup::instance_dir(instance_id.as_str()) {
-        cgroup::kill_all(&dir, KILL_PATIENCE)?;
-    }
+    cgroup::Instance::find(instance_id.as_str())
+        .whole()
+        .kill_all(KILL_PATIENCE)?;
     let mut dying: Vec<OwnedFd> = states
         .iter()
         .filter(|state| shim_runs(state))
@@ -101,11 +102,10 @@ fn wait_all(dying: Vec<OwnedFd>) -> io::Result<()> {
 
 /// Removes a pod's cgroups; its processes must be gone.
 pub(crate) fn remove_cgroups(instance_id: &InstanceId, pod_uid: Option<&str>) -> io::Result<()> {
-    let Some(mut dir) = cgroup::instance_dir(instance_id.as_str()) else {
-        return Ok(());
-    };
-    dir.extend(pod_uid);
-    cgroup::remove(&dir)
+    let instance = cgroup::Instance::find(instance_id.as_str());
+    pod_uid
+        .map_or_else(|| instance.whole(), |pod_uid| instance.pod(pod_uid))
+        .remove()
 }
 
 /// Removes what is in a directory but one file; fine if there is no directory.
@@ -127,12 +127,4 @@ pub(crate) fn remove_all_but(dir: &Path, kept: &str) -> io::Result<()> {
         }
     }
     Ok(())
-}
-
-/// Removes a tree; one that is not there is fine.
-pub(crate) fn remove_tree(path: &Path) -> io::Result<()> {
-    match fs::remove_dir_all(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        result => result,
-    }
 }

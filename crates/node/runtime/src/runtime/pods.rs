@@ -93,6 +93,7 @@ impl Pod {
             } else {
                 SandboxState::NotReady
             },
+            has_limits: self.state.as_ref().is_some_and(|state| state.has_limits),
             containers,
         })
     }
@@ -309,6 +310,7 @@ mod tests {
             shim_start_ticks: 1,
             created_at: SystemTime::UNIX_EPOCH,
             stopped: false,
+            has_limits: true,
             containers: containers.iter().map(container).collect(),
         }
     }

@@ -12,6 +12,7 @@ use super::cleanup;
 use super::instance::{self, Instance};
 use super::pod_network;
 use super::pods::Pod;
+use super::removal::remove_tree;
 use super::validate;
 use crate::config::RuntimeConfig;
 use crate::error::{OpenError, PurgeError};
@@ -69,7 +70,7 @@ pub(crate) fn read_pods(state_dir: &Path) -> Result<Vec<(String, Pod)>, OpenErro
         match Pod::read(&entry.path()) {
             Some(pod) => pods.push((pod_uid, pod)),
             // The agent died between making the directory and writing into it.
-            None => cleanup::remove_tree(&entry.path()).map_err(failed)?,
+            None => remove_tree(&entry.path()).map_err(failed)?,
         }
     }
     pods.sort_by(|(left, _), (right, _)| left.cmp(right));
@@ -95,7 +96,7 @@ pub(crate) fn remove_stale(config: &RuntimeConfig, instance: Option<&Instance>) 
         for entry in fs::read_dir(&config.state_dir)? {
             let path = entry?.path();
             if path.is_dir() {
-                cleanup::remove_tree(&path)?;
+                remove_tree(&path)?;
             }
         }
         Ok(())
@@ -133,5 +134,5 @@ pub(crate) fn purge(config: &RuntimeConfig) -> Result<(), PurgeError> {
     cleanup::remove_cgroups(&config.instance_id, None).map_err(failed(Path::new("cgroup")))?;
     pod_network::remove(&config.instance_id).map_err(PurgeError::Links)?;
     instance::release(&state_dir).map_err(failed(Path::new("/run/hotmap")))?;
-    cleanup::remove_tree(&state_dir).map_err(failed(&state_dir))
+    remove_tree(&state_dir).map_err(failed(&state_dir))
 }

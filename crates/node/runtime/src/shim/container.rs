@@ -1,7 +1,6 @@
 //! A container as the shim keeps it.
 
 use std::os::fd::OwnedFd;
-use std::path::PathBuf;
 use std::time::{Instant, SystemTime};
 
 use super::attached::Attached;
@@ -9,6 +8,7 @@ use super::cri_log::{LineCutter, LogFile, Stream};
 use super::identity::Identity;
 use super::mount_swap::BoundMount;
 use super::shared_pids::MountNamespace;
+use crate::cgroup::Group;
 use crate::status::ContainerStatus;
 
 pub(crate) struct Container {
@@ -27,7 +27,8 @@ pub(crate) struct Running {
     pub(crate) log: LogFile,
     pub(crate) log_broken: bool,
     pub(crate) kill_at: Option<Instant>,
-    pub(crate) cgroup: Option<PathBuf>,
+    pub(crate) group: Group,
+    pub(crate) oom_kills_before: u64,
     pub(crate) mounts: Vec<BoundMount>,
     /// Whose processes are its own, where it shares a pid namespace.
     pub(crate) mount_namespace: Option<MountNamespace>,
@@ -56,6 +57,11 @@ impl Container {
 }
 
 impl Running {
+    /// Whether it prints faster than its log may grow, and has to wait.
+    pub(crate) fn is_flooding(&self, now: Instant) -> bool {
+        self.log.resumes_at().is_some_and(|at| at > now)
+    }
+
     /// A full disk costs lines, never the container.
     pub(crate) fn append(&mut self, lines: &[u8]) {
         let is_inside_line = self.outputs.iter().any(|output| output.cutter.is_inside_line());

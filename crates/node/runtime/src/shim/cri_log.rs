@@ -12,7 +12,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use crate::spec::LogLimits;
 
@@ -118,6 +118,7 @@ pub(crate) struct LogFile {
     file: File,
     written: u64,
     limits: LogLimits,
+    resumes_at: Option<Instant>,
 }
 
 impl LogFile {
@@ -133,7 +134,14 @@ impl LogFile {
             file,
             written,
             limits,
+            resumes_at: None,
         })
+    }
+
+    /// Until then nothing more should come: two files were filled within a second. Who prints faster waits for the pipe, so a flood
+    /// takes no more of the disk than its files may, and little of a CPU.
+    pub(crate) fn resumes_at(&self) -> Option<Instant> {
+        self.resumes_at
     }
 
     fn open_file(path: &Path) -> io::Result<File> {
@@ -149,6 +157,9 @@ impl LogFile {
     /// line that is in pieces, so that who reads the newest file reads whole lines; a line without end waits no longer than
     /// until the file has twice its size.
     pub(crate) fn append(&mut self, lines: &[u8], is_inside_line: bool) -> io::Result<()> {
+        if self.resumes_at.take().is_some() {
+            self.rotate()?;
+        }
         self.file.write_all(lines)?;
         self.written += lines.len() as u64;
         let max = self.limits.max_bytes.max(1);
@@ -165,16 +176,19 @@ impl LogFile {
 
     /// `0.log` becomes `0.log.20260101-000000`, and the oldest go. A reader that follows finds the new file under the old name.
     fn rotate(&mut self) -> io::Result<()> {
-        let stamp: String = timestamp(SystemTime::now())
+        let now = SystemTime::now();
+        let stamp: String = timestamp(now)
             .chars()
             .filter(|char| !"-:".contains(*char))
             .collect();
         let mut rotated = self.path.clone().into_os_string();
         rotated.push(format!(".{}-{}", &stamp[..8], &stamp[9..15]));
-        // Two rotations in one second share a name: the second waits, the file grows a little longer.
+        // Two rotations in one second would share a name.
         if Path::new(&rotated).exists() {
+            self.resumes_at = Some(Instant::now() + until_next_second(now));
             return Ok(());
         }
+        self.resumes_at = None;
         fs::rename(&self.path, &rotated)?;
         self.file = Self::open_file(&self.path)?;
         self.written = 0;
@@ -210,6 +224,11 @@ impl LogFile {
         let surplus = rotated.len().saturating_sub(keep);
         rotated.iter().take(surplus).try_for_each(fs::remove_file)
     }
+}
+
+fn until_next_second(now: SystemTime) -> Duration {
+    let since = now.duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);
+    Duration::from_secs(1) - Duration::from_nanos(since.subsec_nanos().into())
 }
 
 /// RFC 3339 in UTC with nine digits of a second.
@@ -369,5 +388,26 @@ mod tests {
         assert!(!names[1].starts_with("0.log.2025"), "{names:?}");
         let rotated = fs::read(dir.path().join("pod/web").join(&names[1])).expect("the old file");
         assert!(rotated.ends_with(b"pieces\nb\n"));
+    }
+
+    #[test]
+    fn who_fills_two_files_in_a_second_waits_for_the_next() {
+        let dir = tempfile::tempdir().expect("a temporary directory");
+        let limits = LogLimits {
+            max_bytes: 100,
+            max_files: 2,
+        };
+        let mut log = LogFile::open(&dir.path().join("0.log"), limits).expect("opened");
+        // The second may end between two of them, but not each time.
+        let waits = (0..1_000).any(|_| {
+            log.append(&[b'x'; 100], false).expect("appended");
+            log.resumes_at().is_some()
+        });
+        assert!(waits);
+        let wait = log
+            .resumes_at()
+            .expect("it waits")
+            .saturating_duration_since(Instant::now());
+        assert!(wait <= Duration::from_secs(1));
     }
 }

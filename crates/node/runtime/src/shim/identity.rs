@@ -8,7 +8,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::Mode;
+use rustix::fs::{Mode, OFlags};
 use rustix::process::{DumpableBehavior, Signal};
 use rustix::thread::{CapabilitySet, CapabilitySets, Gid, LinkNameSpaceType, Uid};
 
@@ -34,6 +34,7 @@ pub(crate) struct Identity {
     pub(crate) no_new_privileges: bool,
     pub(crate) env: Vec<(String, String)>,
     pub(crate) cwd: PathBuf,
+    pub(crate) oom_score_adj: i32,
     tty: bool,
 }
 
@@ -65,6 +66,7 @@ impl Identity {
             no_new_privileges: config.no_new_privileges && !config.privileged,
             env: with_defaults(config.env.clone(), hostname, config.tty),
             cwd: config.cwd.clone(),
+            oom_score_adj: config.oom_score_adj.unwrap_or(0),
             tty: config.tty,
         }
     }
@@ -215,9 +217,14 @@ impl Identity {
 fn home_of(uid: u32) -> String {
     let read = || -> io::Result<Vec<u8>> {
         let mut text = Vec::new();
-        fs::File::open("/etc/passwd")?
-            .take(PASSWD_BYTES_MAX)
-            .read_to_end(&mut text)?;
+        // Whoever made it a pipe would have everybody wait who starts something here.
+        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+        let file = rustix::fs::open("/etc/passwd", flags, Mode::empty())?;
+        let file = fs::File::from(file);
+        if !file.metadata()?.is_file() {
+            return Ok(text);
+        }
+        file.take(PASSWD_BYTES_MAX).read_to_end(&mut text)?;
         Ok(text)
     };
     let text = read().unwrap_or_default();

@@ -8,7 +8,7 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::DirBuilderExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec};
@@ -22,6 +22,7 @@ use super::identity::{self, Identity};
 use super::mount_swap::BoundMount;
 use super::namespaces::Namespaces;
 use super::rootfs::{self, Setup, Sources, what};
+use crate::cgroup::{Entrance, Group};
 use crate::config::IdRange;
 use crate::exec::TerminalSize;
 use crate::protocol::{self, Refusal};
@@ -37,6 +38,10 @@ const REPORT_BYTES_MAX: usize = 16 << 10;
 
 /// The report that carries a terminal.
 const TERMINAL_REPORT: &[u8] = b"t";
+
+/// In the words of whoever looks for the reason.
+const NO_PROCESS: &str =
+    "cannot start a process: the pod has as many as it may have (--pod-max-pids), or the machine has";
 
 /// A process that runs its program.
 pub(crate) struct Launched {
@@ -67,20 +72,7 @@ pub(crate) struct Place<'a> {
     pub(crate) namespaces: &'a Namespaces,
     /// The pod's directory on the host, which is the shim's working directory.
     pub(crate) pod_dir: &'a Path,
-    pub(crate) cgroup: Option<PathBuf>,
-}
-
-impl Place<'_> {
-    fn open_cgroup(&self) -> Setup<Option<OwnedFd>> {
-        let Some(dir) = &self.cgroup else { return Ok(None) };
-        let failed = || format!("cannot use the cgroup {}", dir.display());
-        match std::fs::create_dir(dir) {
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-            result => what(result, failed)?,
-        }
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        what(rustix::fs::open(dir, flags, Mode::empty()), failed).map(Some)
-    }
+    pub(crate) group: &'a Group,
 }
 
 /// Starts a container in a new mount namespace: pid 1 of a new pid namespace, or one among others of the pod's.
@@ -108,21 +100,23 @@ pub(crate) fn container(
     let bound = |(mount, (tree, _)): (&MountConfig, &(OwnedFd, bool))| BoundMount::of(&mount.target, tree);
     let mounts: Setup<Vec<_>> = config.mounts.iter().zip(&sources.mounts).map(bound).collect();
     let mounts = mounts.map_err(setup)?;
-    let cgroup = place.open_cgroup().map_err(setup)?;
+    let entrance = place.group.entrance().map_err(setup)?;
     let mut hidden = place.record.mask.clone();
     hidden.extend(place.pod_dir.parent().map(Path::to_owned));
     let owner = place.record.ids.base + config.user.uid;
     let (ours, theirs) = pipes(config, owner).map_err(setup)?;
     let (report, child_report) = report_pair().map_err(setup)?;
-    let cloned = place.namespaces.clone_container(cgroup.as_ref().map(AsFd::as_fd));
+    let cloned = place.namespaces.clone_container(entrance.unified());
     let cloned = cloned.map_err(|error| match error.raw_os_error() {
         // The pod's first process dies, and its pid namespace takes no one any more.
         Some(libc::ENOMEM | libc::ESRCH) if place.namespaces.pause.is_some() => Refusal::Stopped,
+        Some(libc::EAGAIN) => setup(NO_PROCESS.to_owned()),
         _ => setup(format!("cannot start a process: {error}")),
     })?;
     let Cloned::Parent { pid, pidfd } = cloned else {
         run_child(&child_report, || {
             let prepare = || -> Setup<()> {
+                begin_limited(&entrance, who)?;
                 // The modes of what is made for the container are meant as they are written.
                 rustix::process::umask(Mode::empty());
                 place.namespaces.join()?;
@@ -177,7 +171,7 @@ pub(crate) fn command(
     command: Command<'_>,
 ) -> Result<Launched, Refusal> {
     let setup = |message| Refusal::Setup { message };
-    let cgroup = place.open_cgroup().map_err(setup)?;
+    let entrance = place.group.entrance().map_err(setup)?;
     let streams = if command.tty {
         ChildStreams::Terminal
     } else {
@@ -198,17 +192,17 @@ pub(crate) fn command(
         ])
     };
     let (report, child_report) = report_pair().map_err(setup)?;
-    let cloned = place
-        .namespaces
-        .clone_beside(container, cgroup.as_ref().map(AsFd::as_fd));
+    let cloned = place.namespaces.clone_beside(container, entrance.unified());
     let cloned = cloned.map_err(|error| match error.raw_os_error() {
         // Its pid namespace takes no one any more.
         Some(libc::ENOMEM | libc::ESRCH) => Refusal::NotRunning,
+        Some(libc::EAGAIN) => setup(NO_PROCESS.to_owned()),
         _ => setup(format!("cannot start a process: {error}")),
     })?;
     let Cloned::Parent { pid, pidfd } = cloned else {
         run_child(&child_report, || {
             let prepare = || -> Setup<()> {
+                begin_limited(&entrance, who)?;
                 let spaces = ThreadNameSpaceType::MOUNT
                     | ThreadNameSpaceType::NETWORK
                     | ThreadNameSpaceType::INTER_PROCESS_COMMUNICATION
@@ -241,6 +235,18 @@ pub(crate) fn command(
         outputs,
         mounts: Vec::new(),
     })
+}
+
+/// The first thing that a new process does, while it still is root of the host and sees the host's `/proc`.
+fn begin_limited(entrance: &Entrance, who: &Identity) -> Setup<()> {
+    what(entrance.enter_others(), || {
+        "cannot put the process under its limits".to_owned()
+    })?;
+    match std::fs::write("/proc/self/oom_score_adj", who.oom_score_adj.to_string()) {
+        // Whoever may not lower it runs with what it has: it is killed earlier than it should be, if ever.
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Ok(()),
+        result => what(result, || "cannot set oom_score_adj".to_owned()),
+    }
 }
 
 /// The child's whole life. A panic must not unwind into the shim's loop, of which this process is a copy.

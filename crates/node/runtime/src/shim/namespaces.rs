@@ -14,7 +14,7 @@ use rustix::fs::{CWD, Mode, OFlags};
 use rustix::io::Errno;
 use rustix::mount::{MountPropagationFlags, OpenTreeFlags, UnmountFlags};
 use rustix::net::{AddressFamily, SocketFlags, SocketType};
-use rustix::thread::{LinkNameSpaceType, ThreadNameSpaceType, UnshareFlags};
+use rustix::thread::{CapabilitySets, LinkNameSpaceType, ThreadNameSpaceType, Uid, UnshareFlags};
 
 use super::rootfs::{Setup, attach, filesystem, what};
 use super::shared_pids::{Home, Pause};
@@ -267,6 +267,7 @@ fn helper(record: &SandboxRecord, mut channel: UnixStream) -> i32 {
 
 fn make(record: &SandboxRecord, channel: &mut UnixStream) -> Setup<()> {
     let proc = shared_memory(record.ids)?;
+    become_creator(record.ids)?;
     unshare(UnshareFlags::NEWUSER, "user")?;
     tell(channel)?;
     hear(channel)?;
@@ -285,6 +286,21 @@ fn make(record: &SandboxRecord, channel: &mut UnixStream) -> Setup<()> {
         configure(network, &proc)?;
     }
     tell(channel)
+}
+
+/// Of what the kernel counts for each user (inotify instances and watches, namespaces, …) the pod's own counts for whoever made its
+/// user namespace as well. That is not root, whose limits are those of the node's agent and of all other pods, but the pod's
+/// first id. Its capabilities stay: a host may let nobody else make user namespaces.
+fn become_creator(ids: IdRange) -> Setup<()> {
+    let failed = || "cannot act for the pod's first id".to_owned();
+    let (root, creator) = (Uid::ROOT, Uid::from_raw(ids.base));
+    what(rustix::thread::set_thread_res_uid(root, creator, root), failed)?;
+    let held = what(rustix::thread::capabilities(None), failed)?;
+    let sets = CapabilitySets {
+        effective: held.permitted,
+        ..held
+    };
+    what(rustix::thread::set_capabilities(None, sets), failed)
 }
 
 fn unshare(flags: UnshareFlags, name: &str) -> Setup<()> {

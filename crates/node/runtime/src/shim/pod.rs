@@ -24,6 +24,7 @@ use super::launch::{self, Command, Outputs, Place};
 use super::namespaces::Namespaces;
 use super::rootfs::{Setup, what};
 use super::shared_pids::MountNamespace;
+use crate::cgroup::Group;
 use crate::protocol::{self, Call, ExecCall, Refusal, Reply, Request, STATE_FILE, VERSION};
 use crate::spec::{ContainerConfig, Stdin};
 use crate::status::{ContainerState, ContainerStatus, PodState, SandboxRecord};
@@ -41,6 +42,9 @@ const CONTAINERS_MAX: usize = 1_024;
 /// Bytes of output taken at once, which is what a pipe holds.
 const OUTPUT_BYTES: usize = 64 << 10;
 
+/// Bytes of output that are made log lines of at once: forty times as many, should each be a line feed.
+const PIECE_BYTES: usize = 4 << 10;
+
 /// A grace period is cut here (one year), so that adding it to the clock cannot overflow.
 const GRACE_MAX: Duration = Duration::from_secs(366 * 86_400);
 
@@ -48,7 +52,7 @@ pub(crate) struct Pod {
     record: SandboxRecord,
     pod_dir: PathBuf,
     namespaces: Namespaces,
-    cgroup: Option<PathBuf>,
+    group: Group,
     listener: UnixListener,
     signals: OwnedFd,
     start_ticks: u64,
@@ -111,7 +115,7 @@ impl Pod {
         record: SandboxRecord,
         pod_dir: PathBuf,
         namespaces: Namespaces,
-        cgroup: Option<PathBuf>,
+        group: Group,
         listener: UnixListener,
         signals: OwnedFd,
     ) -> Setup<Self> {
@@ -123,7 +127,7 @@ impl Pod {
             record,
             pod_dir,
             namespaces,
-            cgroup,
+            group,
             listener,
             signals,
             start_ticks,
@@ -177,10 +181,12 @@ impl Pod {
             tokens.push(Token::Client(*id));
             polls.push(PollFd::new(client, flags));
         }
+        let now = Instant::now();
         for (index, container) in self.containers.iter().enumerate() {
             for (number, output) in container
                 .running
                 .iter()
+                .filter(|running| !running.is_flooding(now))
                 .flat_map(|running| running.outputs.iter().enumerate())
             {
                 if !output.ended {
@@ -189,11 +195,15 @@ impl Pod {
                 }
             }
         }
-        let deadline = self
+        let running = self
             .containers
             .iter()
-            .filter_map(|container| container.running.as_ref()?.kill_at)
-            .min();
+            .filter_map(|container| container.running.as_ref());
+        let deadlines = running.flat_map(|running| {
+            let resumes_at = running.log.resumes_at().filter(|at| *at > now);
+            [running.kill_at, resumes_at]
+        });
+        let deadline = deadlines.flatten().min();
         let timeout = deadline.map(|deadline| {
             let left = deadline.saturating_duration_since(Instant::now());
             Timespec {
@@ -349,8 +359,12 @@ impl Pod {
         });
         let log = log.map_err(|message| Refusal::Setup { message })?;
         let identity = Identity::of(&config, &self.record.config.hostname);
-        let cgroup = self.container_cgroup(&config.name);
-        let launched = launch::container(&self.place(cgroup.clone()), &config, &identity)?;
+        let group = self.group.container(&config.name);
+        let setup = |message| Refusal::Setup { message };
+        group.make_container(&config.resources).map_err(setup)?;
+        // An earlier attempt may have left its cgroup, and with it its count.
+        let oom_kills_before = group.oom_kills();
+        let launched = launch::container(&self.place(&group), &config, &identity)?;
         let (input, outputs) = streams_of(launched.outputs, config.stdin);
         let started_at = SystemTime::now();
         let state = ContainerState::Running {
@@ -373,7 +387,8 @@ impl Pod {
             log,
             log_broken: false,
             kill_at: None,
-            cgroup,
+            group,
+            oom_kills_before,
             mounts: launched.mounts,
             mount_namespace: self.mount_namespace_of(launched.pid),
         };
@@ -391,17 +406,13 @@ impl Pod {
         shares_pids.then(|| MountNamespace::of(pid).ok()).flatten()
     }
 
-    fn place(&self, cgroup: Option<PathBuf>) -> Place<'_> {
+    fn place<'a>(&'a self, group: &'a Group) -> Place<'a> {
         Place {
             record: &self.record,
             namespaces: &self.namespaces,
             pod_dir: &self.pod_dir,
-            cgroup,
+            group,
         }
-    }
-
-    fn container_cgroup(&self, name: &str) -> Option<PathBuf> {
-        self.cgroup.as_ref().map(|pod| pod.join(name))
     }
 
     fn running(&mut self, name: &str) -> Option<(u32, &mut Running)> {
@@ -477,8 +488,8 @@ impl Pod {
         let mut fds = fds.into_iter();
         let mut take = |wanted: bool| wanted.then(|| fds.next()).flatten();
         let streams = [take(call.stdin), take(call.stdout), take(call.stderr)];
-        let cgroup = self.container_cgroup(&call.container);
-        let place = self.place(cgroup);
+        let group = self.group.container(&call.container);
+        let place = self.place(&group);
         let running = self
             .containers
             .iter()
@@ -580,14 +591,19 @@ impl Pod {
         };
         match rustix::io::read(&source.fd, self.buffer.as_mut_slice()) {
             Ok(length) if length > 0 => {
-                let mut lines = Vec::with_capacity(length + 128);
-                let bytes = &self.buffer[..length];
-                source
-                    .cutter
-                    .push(bytes, &timestamp(SystemTime::now()), &mut lines);
                 let stream = source.cutter.stream();
-                let lost = attached::tell(&mut running.attached, stream, bytes);
-                running.append(&lines);
+                let time = timestamp(SystemTime::now());
+                let mut lines = Vec::new();
+                // In pieces: each line gets a head, and a line may be as short as nothing.
+                for piece in self.buffer[..length].chunks(PIECE_BYTES) {
+                    let Some(source) = running.outputs.get_mut(output) else {
+                        break;
+                    };
+                    lines.clear();
+                    source.cutter.push(piece, &time, &mut lines);
+                    running.append(&lines);
+                }
+                let lost = attached::tell(&mut running.attached, stream, &self.buffer[..length]);
                 self.cut_off(lost);
                 true
             }
@@ -636,6 +652,7 @@ impl Pod {
             shim_start_ticks: self.start_ticks,
             created_at: self.created_at,
             stopped: self.stopped,
+            has_limits: true,
             containers: self
                 .containers
                 .iter()

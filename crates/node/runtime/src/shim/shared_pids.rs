@@ -17,7 +17,6 @@ use std::io::{self, Write};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::net::UnixStream;
-use std::path::Path;
 use std::time::{Duration, Instant};
 
 use rustix::process::{DumpableBehavior, Pid, PidfdFlags, Signal, WaitOptions};
@@ -25,7 +24,7 @@ use rustix::thread::{CapabilitySet, CapabilitySets, Gid, LinkNameSpaceType, Uid}
 
 use super::namespaces::{PATIENCE, hear, tell};
 use super::rootfs::{Setup, what};
-use crate::cgroup;
+use crate::cgroup::Group;
 use crate::config::IdRange;
 use crate::sys::{self, Cloned};
 
@@ -166,11 +165,11 @@ impl MountNamespace {
 
 /// Kills what the first process of a container has left behind and waits a moment for its end: by cgroup, and where there is
 /// none by the mount namespace. A process that has made itself another mount namespace escapes the latter until the pod ends.
-pub(crate) fn kill_rest(cgroup: Option<&Path>, mounts: Option<MountNamespace>) -> io::Result<()> {
-    match (cgroup.filter(|dir| dir.join("cgroup.kill").exists()), mounts) {
-        (Some(dir), _) => cgroup::kill_all(dir, TREE_PATIENCE),
-        (None, Some(mounts)) => kill_all_in(mounts),
-        (None, None) => Ok(()),
+pub(crate) fn kill_rest(group: &Group, mounts: Option<MountNamespace>) -> io::Result<()> {
+    match mounts {
+        _ if group.can_kill() => group.kill_all(TREE_PATIENCE),
+        Some(mounts) => kill_all_in(mounts),
+        None => Ok(()),
     }
 }
 
@@ -238,7 +237,7 @@ mod tests {
             mounts,
             MountNamespace::of(std::process::id() as i32).expect("we run")
         );
-        kill_rest(None, Some(mounts)).expect("killed");
+        kill_rest(&Group::default(), Some(mounts)).expect("killed");
         assert!(processes_in(mounts).expect("readable").is_empty());
         assert!(!first.wait().expect("ended").success());
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use hotmap_runtime::{
     BootId, Capabilities, ContainerConfig, ContainerState, ContainerStatus, Event, Events, ExecSyncOutput,
-    Exit, InstanceId, LogLimits, PodNetworkConfig, ProcessUser, Runtime, RuntimeConfig, Sandbox,
+    Exit, InstanceId, LogLimits, PodNetworkConfig, ProcessUser, Resources, Runtime, RuntimeConfig, Sandbox,
     SandboxConfig, Stdin,
 };
 
@@ -101,6 +101,8 @@ impl Fixture {
             log_limits: LogLimits::default(),
             tty: false,
             stdin: Stdin::Empty,
+            resources: Resources::default(),
+            oom_score_adj: None,
         }
     }
 
@@ -153,6 +155,7 @@ pub(crate) fn sandbox(pod_uid: &str) -> SandboxConfig {
         hostname: "web".to_owned(),
         share_process_namespace: false,
         host_network: false,
+        resources: Resources::default(),
     }
 }
 

@@ -2,8 +2,10 @@
 
 mod attach;
 mod fixture;
+mod hostile;
 mod isolation;
 mod lifecycle;
+mod limits;
 mod mount_swaps;
 mod restart;
 mod sessions;

@@ -1,18 +1,19 @@
 //! What follows from the end of a process: a command's, a container's, or that of the first one in a shared pid namespace.
 
-use std::fs;
 use std::io;
 use std::time::SystemTime;
 
 use rustix::process::{WaitOptions, WaitStatus};
 
 use super::Pod;
-use crate::cgroup;
 use crate::protocol::{AttachEnd, Reply};
 use crate::shim::client::Mode;
 use crate::shim::cri_log::timestamp;
 use crate::shim::shared_pids;
 use crate::status::{ContainerState, Exit};
+
+/// Reads of 64 KiB after the end of a container: a pipe holds 1 MiB at most, unless the host's root has said otherwise.
+const DRAINED_READS_MAX: usize = 32;
 
 impl Pod {
     /// Takes the exit status of every process that has ended. Orphans of commands come here too: the shim is their reaper.
@@ -62,7 +63,7 @@ impl Pod {
     fn container_ended(&mut self, index: usize, exit_code: i32, signal: Option<i32>) {
         if let Some(running) = &self.containers[index].running
             && running.mount_namespace.is_some()
-            && let Err(error) = shared_pids::kill_rest(running.cgroup.as_deref(), running.mount_namespace)
+            && let Err(error) = shared_pids::kill_rest(&running.group, running.mount_namespace)
         {
             eprintln!("processes of an ended container may still run: {error}");
         }
@@ -72,7 +73,12 @@ impl Pod {
             .as_ref()
             .map_or(0, |running| running.outputs.len());
         for output in 0..count {
-            while self.read_some(index, output) {}
+            // No longer than what a pipe can hold: its other end may have been handed to somebody who goes on printing.
+            for _ in 0..DRAINED_READS_MAX {
+                if !self.read_some(index, output) {
+                    break;
+                }
+            }
         }
         let container = &mut self.containers[index];
         let Some(mut running) = container.running.take() else {
@@ -85,19 +91,18 @@ impl Pod {
             .iter_mut()
             .for_each(|output| output.cutter.finish(&time, &mut lines));
         running.append(&lines);
-        let oom_kills = running.cgroup.as_deref().map_or(0, cgroup::oom_kills);
+        let oom_kills = running.group.oom_kills().saturating_sub(running.oom_kills_before);
         container.status.state = ContainerState::Exited(Exit {
             exit_code,
             signal,
             started_at: running.started_at,
             finished_at: SystemTime::now(),
-            oom_killed: oom_kills > 0,
+            // Who ended well was not the one.
+            oom_killed: oom_kills > 0 && exit_code != 0,
             lost: false,
         });
-        if let Some(dir) = &running.cgroup {
-            // Commands of it may still be waited for; the agent removes what stays.
-            let _ = fs::remove_dir(dir);
-        }
+        // Commands of it may still be waited for; the agent removes what stays.
+        running.group.try_remove();
         let (name, attempt) = (container.status.name.clone(), container.status.attempt);
         drop(running);
         self.changed();
