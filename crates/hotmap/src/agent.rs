@@ -101,6 +101,7 @@ pub(crate) async fn run(call: AgentCall) -> anyhow::Result<()> {
         internal_ip: node_ip,
         port: Some(listener.local_addr()?.port()),
         allow_privileged: call.node.allow_privileged,
+        pod_max_pids: call.node.pod_max_pids,
         configuration_events: call.node.configuration_events,
         api_for_pods: None,
         api_for_host: None,

@@ -8,6 +8,10 @@ use hotmap_runtime::{PodCidrError, PodNetworkConfig, PodNetworkMode};
 
 use crate::following::FollowingArgs;
 
+/// More than any program needs that does not run wild, and little enough that eight that do leave a machine with the kernel's
+/// smallest `pid_max` (32768) alive. A kubelet has no limit by itself.
+const POD_MAX_PIDS: i64 = 4_096;
+
 /// As typed.
 #[derive(Debug, Args)]
 pub(crate) struct NodeArgs {
@@ -17,6 +21,17 @@ pub(crate) struct NodeArgs {
     /// Run containers that ask to be privileged: every capability inside the pod's own user namespace.
     #[arg(long, env = "HOTMAP_ALLOW_PRIVILEGED")]
     pub(crate) allow_privileged: bool,
+    /// Processes and threads that the containers of a pod may have together, as a kubelet's podPidsLimit; -1: as many as the machine
+    /// has for all pods.
+    #[arg(
+        long,
+        env = "HOTMAP_POD_MAX_PIDS",
+        value_name = "COUNT",
+        default_value_t = POD_MAX_PIDS,
+        allow_negative_numbers = true,
+        value_parser = clap::value_parser!(i64).range(-1..=4_194_304)
+    )]
+    pub(crate) pod_max_pids: i64,
     /// Tell pods, by an event, of each change of configuration that became visible in their volumes.
     #[arg(long, env = "HOTMAP_CONFIGURATION_EVENTS")]
     pub(crate) configuration_events: bool,
@@ -59,6 +74,7 @@ pub(crate) enum PodNetworkKind {
 pub(crate) struct NodeConfig {
     pub(crate) name: String,
     pub(crate) allow_privileged: bool,
+    pub(crate) pod_max_pids: Option<u64>,
     pub(crate) configuration_events: bool,
     pub(crate) pod_network: PodNetworkConfig,
     pub(crate) resolv_conf: Option<PathBuf>,
@@ -102,6 +118,7 @@ impl NodeConfig {
             broken if broken.is_empty() => Ok(Self {
                 name,
                 allow_privileged: args.allow_privileged,
+                pod_max_pids: u64::try_from(args.pod_max_pids).ok().filter(|max| *max > 0),
                 configuration_events: args.configuration_events,
                 pod_network: PodNetworkConfig {
                     mode,

@@ -49,6 +49,8 @@ mod fields;
 mod full_volume;
 #[path = "node/hooks.rs"]
 mod hooks;
+#[path = "node/hostile.rs"]
+mod hostile;
 #[path = "node/isolation.rs"]
 mod isolation;
 #[path = "node/jobs.rs"]
@@ -57,6 +59,8 @@ mod jobs;
 mod join;
 #[path = "node/lifecycle.rs"]
 mod lifecycle;
+#[path = "node/limits.rs"]
+mod limits;
 #[path = "node/live_subpath.rs"]
 mod live_subpath;
 #[path = "node/logs.rs"]

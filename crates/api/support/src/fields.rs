@@ -32,6 +32,7 @@ pub const TABLES: &[Table] = &[
     scheduling::TOLERATION,
     pod_security_context::POD_SECURITY_CONTEXT,
     container::CONTAINER,
+    container::RESOURCE_REQUIREMENTS,
     container::CONTAINER_PORT,
     environment::ENV_VAR,
     environment::ENV_VAR_SOURCE,

@@ -92,6 +92,9 @@ impl Judge {
         if row.field == "restartPolicy" && self.path.starts_with("containers[") {
             return self.find(State::Refused, OWN_RESTART_POLICY);
         }
+        if message.short_name() == "ResourceRequirements" {
+            return self.amounts(value);
+        }
         let Some(Type::Message(nested)) = message.field(row.field).map(|field| field.kind) else {
             return;
         };
@@ -108,6 +111,20 @@ impl Judge {
                 }
             }
             _ => {}
+        }
+    }
+
+    /// Names of resources are not fields: those of which a node has none are told apart here.
+    fn amounts(&mut self, amounts: &Value) {
+        for name in amounts.as_object().into_iter().flat_map(Map::keys) {
+            let why = match name.as_str() {
+                "cpu" | "memory" => continue,
+                "ephemeral-storage" => "the use of disks is not limited by it",
+                _ => "the node has nothing of this name to give",
+            };
+            let back = self.enter(format_args!("{name}"));
+            self.find(State::Warned, why);
+            self.path.truncate(back);
         }
     }
 
@@ -202,6 +219,14 @@ mod tests {
             (
                 json!({"containers": [{"lifecycle": {"preStop": {"tcpSocket": {"port": 1}}}}]}),
                 "refused containers[0].lifecycle.preStop.tcpSocket: it never did anything, and upstream's hook fails too",
+            ),
+            (
+                json!({"containers": [{"resources": {"limits": {"cpu": "1", "nvidia.com/gpu": "1"}, "requests": {"memory": "1Mi"}}}]}),
+                "warned containers[0].resources.limits.nvidia.com/gpu: the node has nothing of this name to give",
+            ),
+            (
+                json!({"resources": {"claims": [{"name": "x"}]}}),
+                "refused resources.claims: devices are not given to pods",
             ),
             (
                 json!({"imagePullSecrets": [{"name": "x"}]}),

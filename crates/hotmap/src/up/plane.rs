@@ -267,6 +267,7 @@ async fn prepare_node(
         internal_ip: reachable(address).ip(),
         port: None,
         allow_privileged: config.allow_privileged,
+        pod_max_pids: config.pod_max_pids,
         configuration_events: config.configuration_events,
         api_for_pods: None,
         api_for_host: None,

@@ -53,8 +53,8 @@ spec:
       topologySpreadConstraints:
       - {maxSkew: 1, topologyKey: zone, whenUnsatisfiable: ScheduleAnyway, labelSelector: {matchLabels: {app: wishes}}}
       containers:
-      - {name: a, image: nginx, resources: {limits: {memory: 64Mi}}}
-      - {name: b, image: nginx, resources: {limits: {memory: 64Mi}}}
+      - {name: a, image: nginx, resources: {limits: {memory: 64Mi, example.com/door: 1}}}
+      - {name: b, image: nginx, resources: {limits: {memory: 64Mi, example.com/door: 1}}}
 ";
 
 /// Rows of `get`, their cells one blank apart.
@@ -74,7 +74,7 @@ each_kubectl! {
         let warning = |what: &str| format!("Warning: spec.template.spec.{what}");
         assert_eq!(said, [
             warning("affinity.podAntiAffinity: stored, but without effect: pods are not placed by it"),
-            warning("containers[0].resources: stored, but without effect: requests and limits are not enforced (in 1 more container too)"),
+            warning("containers[0].resources.limits.example.com/door: stored, but without effect: the node has nothing of this name to give (in 1 more container too)"),
             warning("topologySpreadConstraints: stored, but without effect: pods are not placed by it"),
         ]);
         finished.ok();

@@ -164,11 +164,11 @@ fn what_this_node_cannot_give_is_refused_by_name() {
     }
     node.create([pod(
         "limits",
-        container(json!({"resources": {"limits": {"memory": "64Mi"}}})),
+        container(json!({"resources": {"limits": {"example.com/door": 1}}})),
     )]);
     node.event(
         "limits",
-        "Ignored: spec.containers[0].resources: requests and limits are not enforced",
+        "Ignored: spec.containers[0].resources.limits.example.com/door: the node has nothing of this name to give",
     );
     node.ready("limits");
 }

@@ -14,7 +14,7 @@ use std::{
 use hotmap_client::{Backoff, Client, ClientError, ClientListWatch, FollowEvent, RawObject, ResourcePath};
 use hotmap_runtime::{
     BootId, ConfigError, Event, HostImagesError, OpenError, PodCidr, PodNetwork, PodNetworkConfig, Prepared,
-    PurgeError, Runtime, RuntimeConfig, SandboxState,
+    PurgeError, Runtime, RuntimeConfig, SandboxState, Unenforced,
 };
 use parking_lot::Mutex;
 use serde_json::Value;
@@ -64,6 +64,9 @@ pub struct AgentConfig {
     pub port: Option<u16>,
     /// Whether privileged containers may run.
     pub allow_privileged: bool,
+    /// Processes and threads that the containers of one pod may have together (a kubelet's `podPidsLimit`); `None`: as many as
+    /// there are.
+    pub pod_max_pids: Option<u64>,
     /// Whether pods are told, by an event, of each change that became visible in their volumes.
     pub configuration_events: bool,
     /// Where pods find the API; without it they are not told.
@@ -226,6 +229,7 @@ impl Agent {
         tell_network_troubles(&config.metrics, &recorder, &machine.name, runtime.network());
         let server = objects::probe(&client, &machine.name).await;
         let lease = register(&client, &machine, &config.instance_id, server).await?;
+        tell_unenforced(runtime.unenforced(), &machine.name, &recorder, &config.metrics);
         let held = node::keep_alive(client.clone(), machine.clone(), lease, server);
         tasks.spawn(async { AgentError::Fenced(held.await) });
         let telling =
@@ -292,6 +296,7 @@ impl Agent {
                 machine,
                 log_root: config.data_dir.join("logs"),
                 allow_privileged: config.allow_privileged,
+                pod_max_pids: config.pod_max_pids,
             }
         });
         Ok(Self {
@@ -439,6 +444,23 @@ fn on_token(shared: std::sync::Weak<Shared>) -> impl Fn(&str) + Send + Sync {
     }
 }
 
+/// What this machine does not give is said once for the node, not for each pod.
+fn tell_unenforced(unenforced: &[Unenforced], node: &str, recorder: &Recorder, metrics: &Metrics) {
+    metrics.set_unenforced(unenforced.iter().map(|one| one.controller));
+    if unenforced.is_empty() {
+        return;
+    }
+    let said = unenforced
+        .iter()
+        .map(|one| format!("{}: {}", one.controller, one.reason));
+    let message = format!(
+        "limits of pods that need these are not in force: {}",
+        said.collect::<Vec<_>>().join("; ")
+    );
+    warn!(node, "{message}");
+    recorder.warning(Subject::node(node), "LimitsNotEnforced", message);
+}
+
 /// Takes the lease first: a second agent of the name must not touch the node of the first.
 async fn register(
     client: &Client,
@@ -502,6 +524,7 @@ pub async fn down(data_dir: &Path, instance_id: &str) -> Result<(), AgentError> 
         internal_ip: IpAddr::from([127, 0, 0, 1]),
         port: None,
         allow_privileged: false,
+        pod_max_pids: None,
         configuration_events: false,
         api_for_pods: None,
         api_for_host: None,

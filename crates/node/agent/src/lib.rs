@@ -40,6 +40,7 @@ mod records;
 mod references;
 mod report;
 mod resolver;
+mod resources;
 mod status;
 mod sub_path;
 mod termination_message;

@@ -40,6 +40,7 @@ struct Counts {
     reports: Family<OutcomeLabels, Counter>,
     socket_messages: Family<OutcomeLabels, Counter>,
     network_troubles: Family<ReasonLabels, Gauge>,
+    unenforced: Family<ControllerLabels, Gauge>,
 }
 
 impl Default for Counts {
@@ -61,6 +62,7 @@ impl Default for Counts {
             reports: Family::default(),
             socket_messages: Family::default(),
             network_troubles: Family::default(),
+            unenforced: Family::default(),
         }
     }
 }
@@ -68,6 +70,11 @@ impl Default for Counts {
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct OutcomeLabels {
     outcome: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ControllerLabels {
+    controller: &'static str,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -230,6 +237,8 @@ impl Metrics {
             help,
             counts.network_troubles.clone(),
         );
+        let help = "Whether limits that need this are not in force on the node, 0 or 1";
+        registry.register("hotmap_limits_not_enforced", help, counts.unenforced.clone());
     }
 
     /// What keeps pods from reaching what they might.
@@ -303,6 +312,15 @@ impl Metrics {
             .inc();
     }
 
+    /// What the machine does not give for limits; the rest it does.
+    pub(crate) fn set_unenforced(&self, missing: impl Iterator<Item = &'static str> + Clone) {
+        for controller in ["cpu", "memory", "pids", "oom_score_adj"] {
+            let is_missing = missing.clone().any(|one| one == controller);
+            let gauge = self.0.unenforced.get_or_create(&ControllerLabels { controller });
+            gauge.set(is_missing.into());
+        }
+    }
+
     pub(crate) fn set_volumes(&self, number: usize) {
         self.0.volumes.set(gauge(number));
     }
@@ -353,6 +371,7 @@ mod tests {
         metrics.socket_message(false);
         metrics.set_network_troubles(&[NetworkTrouble::NoForwarding]);
         metrics.set_volumes(3);
+        metrics.set_unenforced(["memory"].into_iter());
         metrics.opened();
         metrics.opened();
         metrics.ended(WatchEnd::Silent);
@@ -371,6 +390,8 @@ mod tests {
             "hotmap_live_subpath_swaps_total{outcome=\"unavailable\"} 1",
             "hotmap_live_subpath_swap_seconds_bucket{le=\"0.0005\"} 1",
             "hotmap_volumes 3",
+            "hotmap_limits_not_enforced{controller=\"memory\"} 1",
+            "hotmap_limits_not_enforced{controller=\"pids\"} 0",
             "hotmap_watch_streams 1",
             "hotmap_watch_reconnects_total{reason=\"silent\"} 1",
             "hotmap_resync_repairs_total 0",

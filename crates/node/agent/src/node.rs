@@ -75,6 +75,17 @@ impl Machine {
             .collect()
     }
 
+    /// All memory there is; 0 if nobody knows.
+    pub(crate) fn memory_bytes(&self) -> u64 {
+        let memory = self
+            .capacity
+            .get("memory")
+            .and_then(|text| text.parse::<Quantity>().ok());
+        memory.map_or(0, |memory| {
+            u64::try_from(memory.div_ceil(Quantity::whole(1))).unwrap_or(0)
+        })
+    }
+
     /// What a node begins with. In a cluster that is not ours nothing comes to it by accident: a pod whose image is a
     /// program of the host must ask for this node.
     fn first_document(&self, server: ServerKind) -> Value {

@@ -77,6 +77,8 @@ pub(crate) struct PodSpec {
     pub(crate) containers: Vec<Container>,
     pub(crate) volumes: Vec<Volume>,
     pub(crate) security_context: PodSecurityContext,
+    /// Of all containers together.
+    pub(crate) resources: Option<Resources>,
 }
 
 /// A condition that somebody else sets and that readiness waits for.

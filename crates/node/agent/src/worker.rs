@@ -80,6 +80,8 @@ pub(crate) struct Shared {
     pub(crate) machine: Machine,
     pub(crate) log_root: PathBuf,
     pub(crate) allow_privileged: bool,
+    /// Processes that the containers of one pod may have together.
+    pub(crate) pod_max_pids: Option<u64>,
     /// Where pods find the API, as variables of every container.
     pub(crate) service_environment: ServiceEnvironment,
     /// What pods that share the host's network say about its ports.

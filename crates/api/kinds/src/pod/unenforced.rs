@@ -61,13 +61,13 @@ mod tests {
             json!({"priorityClassName": "high", "dnsPolicy": "ClusterFirst", "imagePullSecrets": [],
             "affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [{}]}},
             "topologySpreadConstraints": [{}],
-            "containers": [{"resources": {}}, {"resources": {"limits": {"cpu": "1"}}}, {"resources": {"requests": {"cpu": "1"}}}]}),
+            "containers": [{"resources": {}}, {"resizePolicy": [{"resourceName": "cpu"}]}, {"resizePolicy": [{"resourceName": "cpu"}]}]}),
         );
         assert_eq!(
             of("spec.template.spec", &spec),
             [
                 "spec.template.spec.affinity.podAntiAffinity: stored, but without effect: pods are not placed by it",
-                "spec.template.spec.containers[1].resources: stored, but without effect: requests and limits are not enforced (in 1 more container too)",
+                "spec.template.spec.containers[1].resizePolicy: stored, but without effect: resources of a pod that runs are not changed (in 1 more container too)",
                 "spec.template.spec.priorityClassName: stored, but without effect: pods are not ordered by priority",
                 "spec.template.spec.topologySpreadConstraints: stored, but without effect: pods are not placed by it",
             ]

@@ -12,6 +12,8 @@ const ENVIRONMENT: &str = "crates/hotmap/tests/node/lifecycle.rs::variables_come
 const FIELDS: &str = "crates/hotmap/tests/node/fields.rs::small_fields_are_seen_from_inside";
 const IMAGE: &str =
     "crates/hotmap/tests/node/broken_config.rs::an_image_that_stands_for_nothing_says_what_to_do";
+const LIMITS: &str =
+    "crates/hotmap/tests/node/limits.rs::limits_are_the_kernels_and_who_exceeds_them_is_killed";
 const MESSAGES: &str =
     "crates/hotmap/tests/node/endings.rs::what_containers_say_about_their_end_is_in_the_status";
 const PORTS: &str = "crates/hotmap/tests/node/probes.rs::readiness_follows_each_kind_of_probe";
@@ -42,8 +44,8 @@ pub(super) const CONTAINER: Table = Table {
         works("name", "names it in the pod, in logs and in events", &[IMAGE]),
         works("ports", "names for probes and hooks; every port of a pod can be reached", &[PORTS]),
         works("readinessProbe", "says whether a container can serve", &[PORTS]),
-        warned("resizePolicy", "requests and limits are not enforced"),
-        warned("resources", "requests and limits are not enforced"),
+        warned("resizePolicy", "resources of a pod that runs are not changed"),
+        works("resources", "what it asks for and what it may use", &[LIMITS]),
         works(
             "restartPolicy",
             "Always makes a sidecar of an init container",
@@ -90,6 +92,30 @@ pub(super) const CONTAINER: Table = Table {
             &["crates/hotmap/tests/node/volumes.rs::containers_share_an_empty_dir_and_the_hosts_directory"],
         ),
         works("workingDir", "where the process starts; made if it is missing", &[FIELDS]),
+    ],
+};
+
+pub(super) const RESOURCE_REQUIREMENTS: Table = Table {
+    message: "ResourceRequirements",
+    rows: &[
+        refused("claims", "devices are not given to pods"),
+        works(
+            "limits",
+            "cpu and memory are limited by cgroups; see also `--pod-max-pids`",
+            &[
+                LIMITS,
+                "crates/node/agent/src/resources.rs::a_container_has_what_a_kubelet_would_give_it",
+                "crates/node/runtime/tests/pods/limits.rs::who_takes_too_much_memory_is_killed_and_its_neighbours_are_not",
+            ],
+        ),
+        works(
+            "requests",
+            "shares of contended CPUs, and who is killed first when memory runs out; nothing is set aside",
+            &[
+                "crates/node/agent/src/resources.rs::a_pod_has_the_sum_and_limits_only_if_all_have_one",
+                "crates/node/agent/src/resources.rs::who_goes_first_when_memory_runs_out_follows_the_class_and_the_request",
+            ],
+        ),
     ],
 };
 

@@ -97,7 +97,11 @@ pub(super) const POD_SPEC: Table = Table {
             &["crates/hotmap/tests/node/draining.rs::a_readiness_gate_is_opened_by_somebody_else"],
         ),
         refused("resourceClaims", "devices are not given to pods"),
-        warned("resources", "requests and limits are not enforced"),
+        works(
+            "resources",
+            "what all containers may use together",
+            &["crates/node/agent/src/resources.rs::a_pod_has_the_sum_and_limits_only_if_all_have_one"],
+        ),
         works(
             "restartPolicy",
             "Always, OnFailure and Never",

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use tracing::info;
 
 use super::{RETRY, Worker, printed};
-use crate::{backoff::BackOff, events::Subject, pod::Pod, pod_files};
+use crate::{backoff::BackOff, events::Subject, pod::Pod, pod_files, resources};
 
 /// The sandboxes of one pod so far.
 #[derive(Debug, Default)]
@@ -57,6 +57,7 @@ impl Worker {
                     hostname,
                     share_process_namespace: pod.spec.share_process_namespace,
                     host_network: pod.spec.host_network,
+                    resources: resources::of_pod(pod, self.shared.pod_max_pids),
                 };
                 let made = self.shared.runtime.run_sandbox(config).await;
                 made.map_err(|error| printed(&error))

@@ -24,7 +24,7 @@ use crate::{
     records::{Ended, timestamp},
     references,
     report::{Built, Snapshot, Way},
-    sub_path,
+    resources, sub_path,
     volumes::SYNC_PATIENCE,
 };
 
@@ -89,6 +89,7 @@ impl Worker {
                             record.is_starting = container.lifecycle.post_start.is_some();
                         }
                         self.told_starts.remove(name);
+                        self.tell_missing_limits(pod, &container);
                         self.note_start(name, attempt, built).await;
                         self.forget_older(pod, name, attempt).await;
                         info!(namespace = %pod.metadata.namespace, pod = %pod.metadata.name, container = name, attempt, "container started");
@@ -149,6 +150,20 @@ impl Worker {
     fn is_there(&self, name: &str, attempt: u32) -> bool {
         let sandbox = self.shared.runtime.sandbox(&self.uid);
         sandbox.is_some_and(|sandbox| sandbox.container(name).is_some_and(|one| one.attempt >= attempt))
+    }
+
+    /// A pod that runs is not moved to a new shim for that.
+    fn tell_missing_limits(&self, pod: &Pod, container: &Container) {
+        let sandbox = self.shared.runtime.sandbox(&self.uid);
+        let has_limits = sandbox.is_none_or(|sandbox| sandbox.has_limits);
+        if !has_limits && !container.resources.limits.is_empty() {
+            let message =
+                "the pod's shim is of an earlier release: limits are in force once the pod is replaced";
+            let subject = Subject::container(pod, &container.name);
+            self.shared
+                .recorder
+                .warning(subject, "LimitsNotEnforced", message);
+        }
     }
 
     /// Every look at a pod tries again; an event is worth what is new in it.
@@ -261,6 +276,12 @@ impl Worker {
                 (true, false) => Stdin::Open,
                 (true, true) => Stdin::Once,
             },
+            resources: resources::of_container(pod, container),
+            oom_score_adj: Some(resources::oom_score_adj(
+                pod,
+                container,
+                self.shared.machine.memory_bytes(),
+            )),
         };
         Ok((config, held, built))
     }

@@ -333,6 +333,8 @@ impl Root {
             ("mode", "0620"),
             ("ptmxmode", "0666"),
             ("gid", tty_group.as_str()),
+            // Of the 4096 that the kernel has for all.
+            ("max", "256"),
         ];
         attach(
             &filesystem("devpts", &options, noexec)?,
