@@ -44,9 +44,7 @@ impl Amount {
             let unit = read(unit).unwrap_or_default();
             let amount = list.get(name).and_then(|text| read(text)).unwrap_or_default();
             // Of kubelets nothing larger comes either: their numbers are signed.
-            u64::try_from(amount.div_ceil(unit))
-                .unwrap_or_default()
-                .min(i64::MAX as u64)
+            u64::try_from(amount.div_ceil(unit).clamp(0, i64::MAX.into())).unwrap_or_default()
         };
         Self {
             cpu_millis: whole("cpu", "1m"),
