@@ -53,8 +53,8 @@ spec:
       topologySpreadConstraints:
       - {maxSkew: 1, topologyKey: zone, whenUnsatisfiable: ScheduleAnyway, labelSelector: {matchLabels: {app: wishes}}}
       containers:
-      - {name: a, image: nginx, resources: {limits: {memory: 64Mi, example.com/door: "1"}}}
-      - {name: b, image: nginx, resources: {limits: {memory: 64Mi, example.com/door: "1"}}}
+      - {name: a, image: nginx, resources: {limits: {memory: 64Mi, example.com/door: '1'}}}
+      - {name: b, image: nginx, resources: {limits: {memory: 64Mi, example.com/door: '1'}}}
 ";
 
 /// Rows of `get`, their cells one blank apart.
