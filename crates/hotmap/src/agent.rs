@@ -23,6 +23,7 @@ use crate::{
     data_dir::{self, DataDir, DataDirError},
     node_flags::{NodeCallError, NodeConfig},
     output::say,
+    service_manager::{Notice, notify},
     stop_signals::StopSignals,
 };
 
@@ -147,8 +148,10 @@ pub(crate) async fn run(call: AgentCall) -> anyhow::Result<()> {
         metrics,
     }
     .open();
+    notify(Notice::Ready(&format!("node of {url}")));
     let stopped = async move {
         signals.next().await;
+        notify(Notice::Stopping);
     };
     run_to_its_end(agent, data_dir.path(), data_dir.id(), stopped).await?;
     say(farewell(Some(&access)));

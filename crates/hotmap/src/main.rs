@@ -9,6 +9,7 @@ mod following;
 mod node_access;
 mod node_flags;
 mod output;
+mod service_manager;
 mod status;
 mod stop_signals;
 mod token;

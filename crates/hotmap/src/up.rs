@@ -23,7 +23,12 @@ pub(crate) use config::UpConfig;
 use manifests::Followed;
 use plane::Plane;
 
-use crate::{data_dir::DataDir, output::say, stop_signals::StopSignals};
+use crate::{
+    data_dir::DataDir,
+    output::say,
+    service_manager::{Notice, notify},
+    stop_signals::StopSignals,
+};
 
 /// Runs until a signal, or until the command of `--temp` has ended.
 pub(crate) async fn run(config: UpConfig) -> anyhow::Result<ExitCode> {
@@ -79,6 +84,7 @@ async fn stay_up(config: &UpConfig, data_dir: &DataDir, kubeconfig: &Path) -> an
         absolute(kubeconfig).display()
     ));
     say("  kubectl get configmaps --all-namespaces");
+    notify(Notice::Ready(&format!("serves {}", plane.url())));
     let manifests = async {
         let sources = &config.manifests;
         let followed = Followed::start(admin, sources, config.prune, data_dir.path()).await?;
@@ -94,6 +100,7 @@ async fn stay_up(config: &UpConfig, data_dir: &DataDir, kubeconfig: &Path) -> an
         ended = work => ended,
         _ = signals.next() => Ok(()),
     };
+    notify(Notice::Stopping);
     let farewell = tokio::select! {
         farewell = plane.stop() => farewell,
         _ = signals.next() => Err(anyhow!("asked to stop twice: not everything was stopped in order")),
