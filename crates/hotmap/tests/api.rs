@@ -57,6 +57,8 @@ mod examples;
 mod garbage;
 #[path = "api/history.rs"]
 mod history;
+#[path = "api/install.rs"]
+mod install;
 #[path = "api/join.rs"]
 mod join;
 #[path = "api/limits.rs"]
