@@ -92,7 +92,7 @@ pub(crate) fn decide(pod: &Pod, records: &Records, ground: Ground, now: Timestam
         }
         Progress::Finished { .. } if ground.has_remains && ground.is_told => only(Step::Retire),
         Progress::Finished { .. } => Decision::default(),
-        _ if !ground.has_sandbox => match ground.sandbox_not_before.filter(|due| *due > now) {
+        _ if !ground.has_sandbox => match ground.sandbox_not_before.filter(|due| still_waits(*due, now)) {
             Some(due) => Decision::look_again_at(due),
             None => only(Step::MakeSandbox),
         },
@@ -219,13 +219,12 @@ fn start_or_wait(pod: &Pod, container: &Container, records: &Records, now: Times
     if record.is_running() || (is_done && (record.in_sandbox || !is_init)) {
         return Decision::default();
     }
-    if let Some(until) = record.held_until.filter(|until| *until > now) {
+    if let Some(until) = record.held_until.filter(|until| still_waits(*until, now)) {
         return Decision::look_again_at(until);
     }
     let name = container.name.clone();
     match record.not_before {
-        // No wait is longer: a due time beyond it comes from a clock that was set back.
-        Some(due) if due > now && due <= now + BACK_OFF_MAX => {
+        Some(due) if still_waits(due, now) => {
             let since = record.ended().map_or(now, |ended| ended.finished_at);
             let wait = Duration::try_from(due.duration_since(since)).unwrap_or_default();
             Decision {
@@ -241,6 +240,12 @@ fn start_or_wait(pod: &Pod, container: &Container, records: &Records, now: Times
             attempt: record.attempt.map_or(0, |attempt| attempt.saturating_add(1)),
         }),
     }
+}
+
+/// Whether it is too early. No wait is longer than the longest back-off: a due time beyond that comes from a clock that was set
+/// back.
+pub(crate) fn still_waits(due: Timestamp, now: Timestamp) -> bool {
+    due > now && due <= now + BACK_OFF_MAX
 }
 
 /// Stops every container that runs; `None` if there is none. Main containers go first, then the sidecars one after the other

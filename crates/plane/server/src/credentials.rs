@@ -405,6 +405,22 @@ mod tests {
     }
 
     #[test]
+    fn a_clock_that_is_set_back_by_a_day_locks_nobody_out() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let credentials = Credentials::open(directory.path(), &[], now()).expect("credentials");
+        let admin = credentials.client(&Identity::Admin, now()).expect("a pair");
+        let serving = credentials.serving().certificate;
+        for pem in [credentials.authority_pem(), &serving, &admin.certificate_pem] {
+            let der = der(pem);
+            let (_, held) = X509Certificate::from_der(&der).expect("a certificate");
+            let validity = held.validity();
+            let day = 24 * 60 * 60;
+            assert!(validity.not_before.timestamp() <= now().as_second() - day);
+            assert!(validity.not_after.timestamp() >= now().as_second() + 300 * day);
+        }
+    }
+
+    #[test]
     fn what_others_ask_for_is_signed_within_limits() {
         let directory = tempfile::tempdir().expect("a directory");
         let credentials = Credentials::open(directory.path(), &[], now()).expect("credentials");

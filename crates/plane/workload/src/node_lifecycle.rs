@@ -11,7 +11,7 @@
 mod health;
 mod repair;
 
-use std::collections::HashMap;
+use std::{collections::HashMap, time::Instant};
 
 use hotmap_client::PatchType;
 use hotmap_object::timestamp;
@@ -78,7 +78,7 @@ impl Controller for NodeLifecycle {
             is_ready: node.ready().map(|status| status == "True"),
         };
         let patience = {
-            let now = self.context.now();
+            let now = Instant::now();
             let mut health = self.health.lock();
             let health = health
                 .entry(key.name.clone())

@@ -7,11 +7,15 @@
 //! Source: `pkg/controller/tainteviction/taint_eviction.go`, Kubernetes 1.36. A toleration's time begins when the taint is
 //! first seen, so a restart of this process gives pods a little more.
 
-use std::{collections::HashMap, sync::Arc, time::Duration};
+use std::{
+    collections::HashMap,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use hotmap_client::{DeleteParams, PatchType};
 use hotmap_object::timestamp;
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use parking_lot::Mutex;
 use serde_json::json;
 use tokio::task::JoinSet;
@@ -33,7 +37,7 @@ const COMPONENT: &str = "taint-eviction-controller";
 struct TaintEviction {
     context: Context,
     /// Since when a pod is on borrowed time, by its key and uid.
-    since: Mutex<HashMap<Key, (String, Timestamp)>>,
+    since: Mutex<HashMap<Key, (String, Instant)>>,
 }
 
 /// Evicts for as long as the tasks live.
@@ -122,7 +126,7 @@ impl Controller for TaintEviction {
             self.pardon(&pod, now);
             return Ok(Requeue::Done);
         };
-        let left = time.saturating_sub(self.waited(&pod, now));
+        let left = time.saturating_sub(self.waited(&pod));
         if !left.is_zero() {
             return Ok(Requeue::After(left));
         }
@@ -133,7 +137,9 @@ impl Controller for TaintEviction {
 }
 
 impl TaintEviction {
-    fn waited(&self, pod: &Pod, now: Timestamp) -> Duration {
+    /// By a clock that nobody sets.
+    fn waited(&self, pod: &Pod) -> Duration {
+        let now = Instant::now();
         let mut since = self.since.lock();
         let (uid, begun) = since
             .entry(pod.metadata.key())
@@ -141,9 +147,7 @@ impl TaintEviction {
         if *uid != pod.metadata.uid {
             (*uid, *begun) = (pod.metadata.uid.clone(), now);
         }
-        now.duration_since(*begun)
-            .max(SignedDuration::ZERO)
-            .unsigned_abs()
+        now.saturating_duration_since(*begun)
     }
 
     fn pardon(&self, pod: &Arc<Pod>, now: Timestamp) {

@@ -381,6 +381,29 @@ fn a_clock_that_was_set_back_holds_nobody_up() {
         shown(&decide(&pod("Always"), &world, READY, at(50))),
         ["start a 1"]
     );
+    let held = ContainerRecord {
+        held_until: Some(at(100_000)),
+        ..ContainerRecord::default()
+    };
+    let world = records(&[
+        ("i1", exited(0)),
+        ("i2", exited(0)),
+        ("a", held),
+        ("b", running()),
+    ]);
+    assert_eq!(
+        shown(&decide(&pod("Always"), &world, READY, at(50))),
+        ["start a 0"]
+    );
+    let ground = Ground {
+        has_sandbox: false,
+        sandbox_not_before: Some(at(100_000)),
+        ..READY
+    };
+    assert_eq!(
+        shown(&decide(&pod("Always"), &Records::new(), ground, at(50))),
+        ["sandbox"]
+    );
 }
 
 /// Sidecars around an init container.

@@ -72,6 +72,8 @@ pub(super) async fn write_for_ever(
     loop {
         reports.inner.changed.notified().await;
         let wait = not_before.and_then(|due| Duration::try_from(due.duration_since(clock.now())).ok());
+        // A longer one comes from a clock that was set back.
+        let wait = wait.map(|wait| wait.min(RETRY_MAX));
         let settle = if told.is_some() { SETTLE } else { FIRST_SETTLE };
         clock.sleep(wait.unwrap_or_default().max(settle)).await;
         let document = reports.document();

@@ -20,7 +20,7 @@ use super::{RETRY, Worker, min, printed};
 use crate::{
     events::{Recorder, Subject},
     hooks,
-    lifecycle::GRACE_DEFAULT_SECONDS,
+    lifecycle::{GRACE_DEFAULT_SECONDS, still_waits},
     pod::{Container, Pod},
 };
 
@@ -100,7 +100,8 @@ impl Stops {
 
     /// When the next try is due, if that is not now.
     fn due(&self, container: &str, now: Timestamp) -> Option<Timestamp> {
-        self.not_before.get(container).copied().filter(|due| *due > now)
+        let due = self.not_before.get(container).copied();
+        due.filter(|due| still_waits(*due, now))
     }
 
     /// Says that it is the turn of a container that is being stopped.

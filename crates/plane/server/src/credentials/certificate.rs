@@ -18,8 +18,9 @@ const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 const AUTHORITY_LIFE: Duration = DAY.saturating_mul(3_652);
 /// One year, as kubeadm gives.
 const LEAF_LIFE: Duration = DAY.saturating_mul(365);
-/// Certificates are valid from a little before they are signed: clocks differ.
-const CLOCK_SKEW: Duration = Duration::from_secs(60 * 60);
+/// Certificates are valid from a while before they are signed: clocks differ, and a clock that is set back by a day after the
+/// first start must not lock everybody out for a day.
+const CLOCK_SKEW: Duration = Duration::from_secs(25 * 60 * 60);
 /// The same for certificates that others asked for, as upstream's signer does it.
 const BACKDATE: Duration = Duration::from_secs(5 * 60);
 /// Shorter ones do not end earlier for having begun earlier.

@@ -1,23 +1,21 @@
 //! Whether a node is alive, as far as its signs of life tell.
 
-use std::time::Duration;
-
-use jiff::{SignedDuration, Timestamp};
+use std::time::{Duration, Instant};
 
 /// A node that has not shown a sign of life for so long is taken for dead; `--node-monitor-grace-period` has this default.
 pub(super) const GRACE: Duration = Duration::from_secs(50);
 /// The same for a node that has never said how it is (`--node-startup-grace-period`).
 pub(super) const STARTUP_GRACE: Duration = Duration::from_secs(60);
 
-/// The signs of life of one node. Times are those of this process: a node's clock may be wrong, and what was written before
-/// this process began says nothing about now.
+/// The signs of life of one node. Times are those of this process: a node's clock may be wrong, what was written before
+/// this process began says nothing about now, and a clock that is set takes no node's life.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Health {
     /// A node re-created under its name is another one.
     uid: String,
     renewed: String,
     is_ready: bool,
-    alive_at: Timestamp,
+    alive_at: Instant,
 }
 
 /// What a node shows of itself.
@@ -31,7 +29,7 @@ pub(super) struct Signs<'a> {
 }
 
 impl Health {
-    pub(super) fn first(signs: Signs<'_>, now: Timestamp) -> Self {
+    pub(super) fn first(signs: Signs<'_>, now: Instant) -> Self {
         Self {
             uid: signs.uid.to_owned(),
             renewed: signs.renewed.to_owned(),
@@ -41,7 +39,7 @@ impl Health {
     }
 
     /// Takes in what the node shows now.
-    pub(super) fn observe(&mut self, signs: Signs<'_>, now: Timestamp) {
+    pub(super) fn observe(&mut self, signs: Signs<'_>, now: Instant) {
         let is_ready = signs.is_ready.unwrap_or_default();
         let is_renewed = !signs.renewed.is_empty() && signs.renewed != self.renewed;
         if signs.uid != self.uid || is_renewed || (is_ready && !self.is_ready) {
@@ -51,13 +49,12 @@ impl Health {
     }
 
     /// How long it may still be silent before it is taken for dead; zero from then on.
-    pub(super) fn patience(&self, signs: Signs<'_>, now: Timestamp) -> Duration {
+    pub(super) fn patience(&self, signs: Signs<'_>, now: Instant) -> Duration {
         let grace = match signs.is_ready {
             Some(_) => GRACE,
             None => STARTUP_GRACE,
         };
-        let silent = now.duration_since(self.alive_at).max(SignedDuration::ZERO);
-        grace.saturating_sub(silent.unsigned_abs())
+        grace.saturating_sub(now.saturating_duration_since(self.alive_at))
     }
 }
 
@@ -65,8 +62,9 @@ impl Health {
 mod tests {
     use super::*;
 
-    fn at(seconds: i64) -> Timestamp {
-        Timestamp::from_second(1_000_000 + seconds).expect("a time")
+    fn at(seconds: u64) -> Instant {
+        static BEGUN: std::sync::LazyLock<Instant> = std::sync::LazyLock::new(Instant::now);
+        *BEGUN + Duration::from_secs(seconds)
     }
 
     fn signs(renewed: &'static str, is_ready: Option<bool>) -> Signs<'static> {
