@@ -19,6 +19,8 @@
 mod attach;
 mod cgroup;
 mod config;
+#[cfg(test)]
+mod earlier_release;
 mod error;
 mod events;
 mod exec;

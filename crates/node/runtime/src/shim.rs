@@ -7,6 +7,7 @@
 
 mod attached;
 mod client;
+mod complaint;
 mod container;
 mod cri_log;
 mod identity;

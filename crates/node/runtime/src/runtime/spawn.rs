@@ -14,6 +14,9 @@ use crate::status::SandboxRecord;
 /// A greeting is one line of JSON, never longer.
 const GREETING_BYTES_MAX: u64 = 16 << 10;
 
+/// What the shims of earlier sandboxes of a pod have complained of; a longer log is begun anew with the next sandbox.
+const SHIM_LOG_BYTES_MAX: u64 = 64 << 10;
+
 /// Writes the pod's record, starts its shim in the pod's directory and waits for its greeting. The shim bounds each of its own steps.
 pub(crate) fn shim(program: &Path, pod_dir: &Path, record: &SandboxRecord) -> Result<(), SandboxError> {
     let files = |name: &str| {
@@ -22,11 +25,15 @@ pub(crate) fn shim(program: &Path, pod_dir: &Path, record: &SandboxRecord) -> Re
     };
     let _ = std::fs::remove_file(pod_dir.join(STATE_FILE));
     super::write_json(&pod_dir.join(RECORD_FILE), record).map_err(files(RECORD_FILE))?;
+    let log_path = pod_dir.join(SHIM_LOG_FILE);
+    if std::fs::metadata(&log_path).is_ok_and(|log| log.len() > SHIM_LOG_BYTES_MAX) {
+        let _ = std::fs::remove_file(&log_path);
+    }
     let log = File::options()
         .create(true)
         .append(true)
         .mode(0o600)
-        .open(pod_dir.join(SHIM_LOG_FILE));
+        .open(log_path);
     let log = log.map_err(files(SHIM_LOG_FILE))?;
     let mut child = Command::new(program)
         .args([SHIM_ARGUMENT, &record.instance_id, &record.config.pod_uid])

@@ -4,6 +4,7 @@ use std::os::fd::OwnedFd;
 use std::time::{Instant, SystemTime};
 
 use super::attached::Attached;
+use super::complaint::complain;
 use super::cri_log::{LineCutter, LogFile, Stream};
 use super::identity::Identity;
 use super::mount_swap::BoundMount;
@@ -69,7 +70,7 @@ impl Running {
         if let Err(error) = &result
             && !self.log_broken
         {
-            eprintln!("log lines are lost: {error}");
+            complain(format_args!("log lines are lost: {error}"));
         }
         self.log_broken = result.is_err();
     }

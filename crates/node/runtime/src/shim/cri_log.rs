@@ -160,7 +160,11 @@ impl LogFile {
         if self.resumes_at.take().is_some() {
             self.rotate()?;
         }
-        self.file.write_all(lines)?;
+        if let Err(error) = self.file.write_all(lines) {
+            // On a full disk a part of them may have come: the next line shall begin a line.
+            let _ = self.file.set_len(self.written);
+            return Err(error);
+        }
         self.written += lines.len() as u64;
         let max = self.limits.max_bytes.max(1);
         let most = if is_inside_line {
@@ -189,7 +193,11 @@ impl LogFile {
             return Ok(());
         }
         self.resumes_at = None;
-        fs::rename(&self.path, &rotated)?;
+        match fs::rename(&self.path, &rotated) {
+            // The last rotation found no room for a new file, or somebody has removed this one.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            renamed => renamed?,
+        }
         self.file = Self::open_file(&self.path)?;
         self.written = 0;
         self.remove_oldest()
@@ -262,6 +270,22 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    #[test]
+    fn a_log_whose_file_is_gone_has_one_again_after_its_rotation() {
+        let dir = std::env::temp_dir().join(format!("hotmap-gone-log-{}", std::process::id()));
+        let path = dir.join("0.log");
+        let limits = LogLimits {
+            max_bytes: 10,
+            max_files: 2,
+        };
+        let mut log = LogFile::open(&path, limits).expect("writable");
+        fs::remove_file(&path).expect("there");
+        log.append(b"lost with it\n", false).expect("rotated");
+        log.append(b"new\n", false).expect("there again");
+        assert_eq!(fs::read(&path).expect("there"), b"new\n");
+        fs::remove_dir_all(&dir).expect("ours");
+    }
 
     fn cut(chunks: &[&[u8]]) -> Vec<(String, Vec<u8>)> {
         let mut cutter = LineCutter::new(Stream::Stdout);

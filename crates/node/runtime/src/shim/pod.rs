@@ -16,6 +16,7 @@ use rustix::event::{PollFd, PollFlags, Timespec};
 
 use super::attached;
 use super::client::{Client, Mode};
+use super::complaint::complain;
 use super::container::{Container, Input, Output, Running};
 use super::cri_log::{LogFile, Stream, timestamp};
 use super::disconnect;
@@ -620,7 +621,7 @@ impl Pod {
     /// Something that watchers see: on disk first, then told.
     fn changed(&mut self) {
         if let Err(error) = self.save() {
-            eprintln!("cannot write {STATE_FILE}: {error}");
+            complain(format_args!("cannot write {STATE_FILE}: {error}"));
         }
         for client in self.clients.values_mut() {
             if let Mode::Watching { behind } = &mut client.mode {

@@ -8,6 +8,7 @@ use rustix::process::{WaitOptions, WaitStatus};
 use super::Pod;
 use crate::protocol::{AttachEnd, Reply};
 use crate::shim::client::Mode;
+use crate::shim::complaint::complain;
 use crate::shim::cri_log::timestamp;
 use crate::shim::shared_pids;
 use crate::status::{ContainerState, Exit};
@@ -65,7 +66,9 @@ impl Pod {
             && running.mount_namespace.is_some()
             && let Err(error) = shared_pids::kill_rest(&running.group, running.mount_namespace)
         {
-            eprintln!("processes of an ended container may still run: {error}");
+            complain(format_args!(
+                "processes of an ended container may still run: {error}"
+            ));
         }
         // Every process of it is gone by now, so its output is complete in the pipes.
         let count = self.containers[index]
