@@ -101,5 +101,7 @@ mod streams;
 mod tokens_in_pods;
 #[path = "node/traces.rs"]
 mod traces;
+#[path = "node/upgrade.rs"]
+mod upgrade;
 #[path = "node/volumes.rs"]
 mod volumes;

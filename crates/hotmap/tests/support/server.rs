@@ -10,7 +10,11 @@ use super::Running;
 
 /// The binary under test, with nothing of the caller's environment that it would read.
 pub(crate) fn hotmap() -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_hotmap"));
+    hotmap_at(Path::new(env!("CARGO_BIN_EXE_hotmap")))
+}
+
+fn hotmap_at(program: &Path) -> Command {
+    let mut command = Command::new(program);
     for (name, _) in std::env::vars_os() {
         if name.to_str().is_some_and(|name| name.starts_with("HOTMAP_")) {
             command.env_remove(name);
@@ -35,6 +39,8 @@ pub(crate) struct ServerOptions {
     pub(crate) flags: Vec<String>,
     /// Where it listens; loopback and a free port unless said.
     pub(crate) listen: Option<String>,
+    /// Another file than the one that was built.
+    pub(crate) program: Option<PathBuf>,
 }
 
 impl Server {
@@ -65,6 +71,11 @@ impl Server {
     /// Flags for the next start.
     pub(crate) fn set_flags(&mut self, flags: &[&str]) {
         self.options.flags = flags.iter().map(|flag| (*flag).to_owned()).collect();
+    }
+
+    /// The file that the next start executes; `None` for the one that was built.
+    pub(crate) fn set_program(&mut self, program: Option<&Path>) {
+        self.options.program = program.map(Path::to_owned);
     }
 
     /// Ends the process as a crash would and starts another on the same directory and port.
@@ -145,7 +156,10 @@ impl Server {
             .append(true)
             .open(self.home().join("log"))
             .expect("a file of ours");
-        let mut command = hotmap();
+        let mut command = match &self.options.program {
+            Some(program) => hotmap_at(program),
+            None => hotmap(),
+        };
         command.args(["up", "--listen", listen]);
         if !self.options.flags.iter().any(|flag| flag == "--node-name") {
             command.arg("--no-node");
