@@ -45,6 +45,8 @@ mod exec;
 mod faults;
 #[path = "node/fields.rs"]
 mod fields;
+#[path = "node/full_disk.rs"]
+mod full_disk;
 #[path = "node/full_volume.rs"]
 mod full_volume;
 #[path = "node/hooks.rs"]

@@ -167,6 +167,7 @@ fn several_nodes_are_cut_off_and_come_back_and_none_acts_twice() {
     let options = ServerOptions {
         flags: Vec::new(),
         listen: Some(format!("{SERVER_ADDRESS}:0")),
+        ..ServerOptions::default()
     };
     let Some(kubectl) = Kubectl::with_options(Release::Newest, options) else {
         return;

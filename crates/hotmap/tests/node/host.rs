@@ -46,6 +46,12 @@ impl Node {
     /// As [`Node::start`], with a release of kubectl and more flags of `up`.
     #[track_caller]
     pub(crate) fn start_with(release: Release, flags: &[&str]) -> Option<Self> {
+        Self::start_like(release, flags, ServerOptions::default())
+    }
+
+    /// As [`Node::start_with`], with a server that is started like this beside its flags.
+    #[track_caller]
+    pub(crate) fn start_like(release: Release, flags: &[&str], options: ServerOptions) -> Option<Self> {
         if !can_run_pods() {
             return None;
         }
@@ -55,13 +61,7 @@ impl Node {
             .chain(flags)
             .map(|flag| (*flag).to_owned())
             .collect();
-        let kubectl = Kubectl::with_options(
-            release,
-            ServerOptions {
-                flags,
-                ..ServerOptions::default()
-            },
-        )?;
+        let kubectl = Kubectl::with_options(release, ServerOptions { flags, ..options })?;
         Some(Self { kubectl, _turn: turn })
     }
 

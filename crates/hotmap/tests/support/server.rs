@@ -29,6 +29,8 @@ pub(crate) struct Server {
     running: Option<Running>,
     url: String,
     home: tempfile::TempDir,
+    // Goes after what is on it.
+    _disk: Option<Disk>,
     options: ServerOptions,
 }
 
@@ -41,6 +43,27 @@ pub(crate) struct ServerOptions {
     pub(crate) listen: Option<String>,
     /// Another file than the one that was built.
     pub(crate) program: Option<PathBuf>,
+    /// Its home is a file system of its own with so many MiB; needs root.
+    pub(crate) disk_mib: Option<u32>,
+}
+
+/// A small file system, unmounted and removed when dropped.
+struct Disk(PathBuf);
+
+impl Disk {
+    fn mount(path: &Path, mib: u32) -> Self {
+        use rustix::mount::{MountFlags, mount};
+        let size = std::ffi::CString::new(format!("size={mib}m")).expect("no zero byte");
+        mount("tmpfs", path, "tmpfs", MountFlags::empty(), Some(size.as_c_str())).expect("root may mount");
+        Self(path.to_owned())
+    }
+}
+
+impl Drop for Disk {
+    fn drop(&mut self) {
+        let _ = rustix::mount::unmount(&self.0, rustix::mount::UnmountFlags::DETACH);
+        drop(fs::remove_dir(&self.0));
+    }
 }
 
 impl Server {
@@ -57,10 +80,12 @@ impl Server {
             .prefix("hotmap-e2e-")
             .tempdir()
             .expect("a temporary directory");
+        let disk = options.disk_mib.map(|mib| Disk::mount(home.path(), mib));
         let mut server = Self {
             running: None,
             url: String::new(),
             home,
+            _disk: disk,
             options,
         };
         let listen = server.options.listen.clone();
