@@ -81,7 +81,7 @@ fn run() -> ExitCode {
     match pod.serve() {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("the shim ends: {error}");
+            complaint::complain(format_args!("the shim ends: {error}"));
             ExitCode::FAILURE
         }
     }
@@ -143,6 +143,6 @@ fn disconnect(record: &SandboxRecord) {
     let host_link = &network.host_link;
     let removed = Netlink::open().and_then(|mut netlink| netlink.remove_link(host_link));
     if let Err(error) = removed {
-        eprintln!("cannot remove the link {host_link}: {error}");
+        complaint::complain(format_args!("cannot remove the link {host_link}: {error}"));
     }
 }

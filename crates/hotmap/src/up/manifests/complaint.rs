@@ -5,6 +5,8 @@ use hotmap_object::timestamp;
 use jiff::Timestamp;
 use serde_json::json;
 
+use crate::output;
+
 /// Manifests belong to no object; events about them are about the namespace that every instance has.
 const NAMESPACE: &str = "default";
 const COMPONENT: &str = "hotmap-up";
@@ -32,7 +34,7 @@ impl Failed {
 
 /// Says it on standard error and as a Warning event.
 pub(super) async fn complain(client: &Client, failed: Failed, message: &str) {
-    eprintln!("hotmap: {message}");
+    output::complain(message);
     let now = Timestamp::now();
     let event = json!({
         "apiVersion": "v1", "kind": "Event",

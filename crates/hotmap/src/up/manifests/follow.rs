@@ -28,7 +28,10 @@ use super::{
     record::{Entry, Place, Record},
     target::{ObjectId, Reference, Target},
 };
-use crate::{data_dir::write_state_file, output::say};
+use crate::{
+    data_dir::write_state_file,
+    output::{self, say},
+};
 
 /// What the API did not take is tried again after so long, and longer each time.
 const RETRY_MIN: Duration = Duration::from_secs(1);
@@ -366,7 +369,7 @@ impl Followed {
             Err(error) => {
                 let complaint = format!("cannot write which manifests were applied: {error}; trying again");
                 if self.unwritten.as_ref() != Some(&complaint) {
-                    eprintln!("hotmap: {complaint}");
+                    output::complain(&complaint);
                 }
                 self.unwritten = Some(complaint);
                 false
@@ -382,7 +385,7 @@ fn watch(index: usize, path: &Path, sender: mpsc::Sender<usize>) -> anyhow::Resu
     let label = path.display().to_string();
     watcher.on_health(move |health| {
         if health.is_deaf() || was_deaf {
-            eprintln!("hotmap: {label}: {health}");
+            output::complain(format_args!("{label}: {health}"));
         }
         was_deaf = health.is_deaf();
     });
