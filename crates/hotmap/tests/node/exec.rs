@@ -110,5 +110,9 @@ fn what_is_not_served_yet_says_so() {
     let Some(node) = Node::start() else { return };
     node.create([pod("p", json!({"containers": [idle(json!({}))]}))]);
     node.ready("p");
+    has(
+        &node.run("debug p --image=busybox").refused(),
+        &["pods/ephemeralcontainers is not served"],
+    );
     has(&node.run("top pod").refused(), &["Metrics API not available"]);
 }
