@@ -53,6 +53,8 @@ mod full_volume;
 mod hooks;
 #[path = "node/hostile.rs"]
 mod hostile;
+#[path = "node/images.rs"]
+mod images;
 #[path = "node/isolation.rs"]
 mod isolation;
 #[path = "node/jobs.rs"]
@@ -97,6 +99,8 @@ mod sidecars;
 mod stateful_sets;
 #[path = "node/status.rs"]
 mod status;
+#[path = "node/storage.rs"]
+mod storage;
 #[path = "node/streams.rs"]
 mod streams;
 #[path = "node/tokens_in_pods.rs"]

@@ -31,6 +31,7 @@ pub const TABLES: &[Table] = &[
     scheduling::POD_SCHEDULING_GATE,
     scheduling::TOLERATION,
     pod_security_context::POD_SECURITY_CONTEXT,
+    pod_security_context::SECCOMP_PROFILE,
     container::CONTAINER,
     container::RESOURCE_REQUIREMENTS,
     container::CONTAINER_PORT,

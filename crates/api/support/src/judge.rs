@@ -206,7 +206,7 @@ mod tests {
             ),
             (
                 json!({"volumes": [{"name": "v", "nfs": {"server": "x"}}]}),
-                "refused volumes[0].nfs: this kind of volume is not supported",
+                "refused volumes[0].nfs: no network file system is mounted: mount it on the host and name it by a hostPath",
             ),
             (
                 json!({"volumes": [{"projected": {"sources": [{"podCertificate": {"signerName": "x/y"}}]}}]}),

@@ -146,7 +146,7 @@ fn what_this_node_cannot_give_is_refused_by_name() {
                 "volumes",
                 json!([{"name": "v", "nfs": {"server": "s", "path": "/"}}]),
             ),
-            "spec.volumes[0].nfs: this kind of volume is not supported",
+            "spec.volumes[0].nfs: no network file system is mounted: mount it on the host and name it by a hostPath",
         ),
         (
             "privileged",
@@ -177,13 +177,16 @@ fn what_this_node_cannot_give_is_refused_by_name() {
 fn an_image_that_stands_for_nothing_says_what_to_do() {
     let Some(node) = Node::start() else { return };
     node.create([pod(
-        "redis",
-        json!({"containers": [{"name": "main", "image": "redis:8"}]}),
+        "memcached",
+        json!({"containers": [{"name": "main", "image": "memcached:1"}]}),
     )]);
-    node.waiting("redis", "ErrImageNeverPull");
-    let message = node.field("pod/redis", ".status.containerStatuses[0].state.waiting.message");
+    node.waiting("memcached", "ErrImageNeverPull");
+    let message = node.field(
+        "pod/memcached",
+        ".status.containerStatuses[0].state.waiting.message",
+    );
     crate::has(
         &message,
-        &["redis:8", "give the container a command", "host-images.yaml"],
+        &["memcached:1", "give the container a command", "host-images.yaml"],
     );
 }

@@ -163,7 +163,7 @@ fn a_rollout_that_cannot_succeed_stops_with_the_old_pods_serving() {
     node.create([deployment(json!({"template": template}))]);
     node.rolled_out();
     let serving = node.pods();
-    let bad_image = json!({"image": "redis:8"});
+    let bad_image = json!({"image": "memcached:1"});
     let bad_command = json!({"command": ["there-is-no-such-command"]});
     let bad_probe = json!({"readinessProbe": {"tcpSocket": {"port": 81}}});
     for mut container in [bad_image, bad_command, bad_probe] {
@@ -186,7 +186,7 @@ fn a_rollout_that_cannot_succeed_stops_with_the_old_pods_serving() {
             assert!(pods.contains(pod), "the old ones stay: {pods:?}");
             answers(&node.field(&format!("pod/{pod}"), ".status.podIP"));
         }
-        if container["image"] == "redis:8" {
+        if container["image"] == "memcached:1" {
             let new = pods.iter().find(|pod| !serving.contains(pod));
             node.waiting(new.expect("one more"), "ErrImageNeverPull");
         }

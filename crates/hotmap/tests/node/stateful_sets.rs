@@ -242,7 +242,7 @@ fn a_broken_update_stops_at_its_first_pod_and_needs_a_hand_to_get_back() {
     assert_eq!(story.until("+web-1"), "+web-0 +web-1");
     // Without a command it is the image that says what to run, and this one stands for nothing here.
     let broken = json!({"spec": {"template": {"spec": {"containers":
-        [{"name": "main", "image": "redis:8", "command": null, "args": null}]}}}});
+        [{"name": "main", "image": "memcached:1", "command": null, "args": null}]}}}});
     node.call(&["patch", "statefulset/web", "-p", &broken.to_string()])
         .ok();
     assert_eq!(story.until("!web-1"), "-web-1 !web-1");

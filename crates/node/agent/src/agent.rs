@@ -297,6 +297,7 @@ impl Agent {
                 log_root: config.data_dir.join("logs"),
                 allow_privileged: config.allow_privileged,
                 pod_max_pids: config.pod_max_pids,
+                measuring: tokio::sync::Semaphore::new(1),
             }
         });
         Ok(Self {

@@ -7,7 +7,7 @@ use hotmap_runtime::{HostImage, HostImages, ProcessUser};
 use crate::{
     environment::Environment,
     expansion::expand,
-    pod::{Container, Pod},
+    pod::{Container, GroupsPolicy, Pod},
 };
 
 /// A program with everything that comes from the image and the security contexts.
@@ -32,8 +32,19 @@ pub(crate) enum CommandError {
     #[error("image {image:?} stands for {}, which is not installed on this host", .path.display())]
     NotInstalled { image: String, path: PathBuf },
     /// `CreateContainerConfigError` from here on.
+    /// This and the next two in upstream's words (`verifyRunAsNonRoot` in `pkg/kubelet/kuberuntime`, Kubernetes 1.36).
     #[error("container has runAsNonRoot and image will run as root (pod: {pod:?}, container: {container})")]
     Root { pod: String, container: String },
+    #[error("container's runAsUser breaks non-root policy (pod: {pod:?}, container: {container})")]
+    AskedRoot { pod: String, container: String },
+    #[error(
+        "container has runAsNonRoot and image has non-numeric user ({user}), cannot verify user is non-root (pod: {pod:?}, container: {container})"
+    )]
+    UnknownUser {
+        user: String,
+        pod: String,
+        container: String,
+    },
     #[error("the user of image {image:?} is {user:?}, not uid or uid:gid; correct it in host-images.yaml")]
     ImageUser { image: String, user: String },
     #[error("{what} {id} is above 65535, the highest id inside a pod")]
@@ -45,9 +56,11 @@ impl CommandError {
     pub(crate) fn reason(&self) -> &'static str {
         match self {
             Self::NoImage(_) | Self::NotInstalled { .. } => "ErrImageNeverPull",
-            Self::Root { .. } | Self::ImageUser { .. } | Self::IdOutOfRange { .. } => {
-                "CreateContainerConfigError"
-            }
+            Self::Root { .. }
+            | Self::AskedRoot { .. }
+            | Self::UnknownUser { .. }
+            | Self::ImageUser { .. }
+            | Self::IdOutOfRange { .. } => "CreateContainerConfigError",
         }
     }
 }
@@ -110,39 +123,59 @@ fn words(container: &Container, image: Option<&HostImage>) -> Vec<String> {
 
 fn user(pod: &Pod, container: &Container, image: Option<&HostImage>) -> Result<ProcessUser, CommandError> {
     let (own, shared) = (&container.security_context, &pod.spec.security_context);
-    let (image_uid, image_gid) = match image.and_then(|image| image.user.as_deref()) {
-        Some(text) => parse_user(text).ok_or_else(|| CommandError::ImageUser {
-            image: container.image.clone(),
-            user: text.to_owned(),
-        })?,
+    let asked = own.run_as_user.or(shared.run_as_user);
+    let is_non_root = own.run_as_non_root.or(shared.run_as_non_root) == Some(true);
+    let shown = || {
+        let metadata = &pod.metadata;
+        let pod = format!("{}_{}({})", metadata.name, metadata.namespace, metadata.uid);
+        (pod, container.name.clone())
+    };
+    let image_user = image.and_then(|image| image.user.as_deref());
+    let (image_uid, image_gid) = match image_user.map(|text| (text, parse_user(text))) {
+        Some((_, Some(ids))) => ids,
+        Some((text, None)) if is_non_root && asked.is_none() => {
+            let (pod, container) = shown();
+            return Err(CommandError::UnknownUser {
+                user: text.to_owned(),
+                pod,
+                container,
+            });
+        }
+        Some((text, None)) => {
+            return Err(CommandError::ImageUser {
+                image: container.image.clone(),
+                user: text.to_owned(),
+            });
+        }
         None => (0, 0),
     };
-    let uid = own.run_as_user.or(shared.run_as_user).unwrap_or(image_uid);
+    let uid = asked.unwrap_or(image_uid);
     let gid = own.run_as_group.or(shared.run_as_group).unwrap_or(image_gid);
-    if uid == 0 && own.run_as_non_root.or(shared.run_as_non_root) == Some(true) {
-        let pod = format!(
-            "{}_{}({})",
-            pod.metadata.name, pod.metadata.namespace, pod.metadata.uid
-        );
-        return Err(CommandError::Root {
-            pod,
-            container: container.name.clone(),
+    if uid == 0 && is_non_root {
+        let (pod, container) = shown();
+        return Err(match asked {
+            Some(_) => CommandError::AskedRoot { pod, container },
+            None => CommandError::Root { pod, container },
         });
     }
-    let fs_group = shared.fs_group;
-    for (what, id) in [
-        ("runAsUser", Some(uid)),
-        ("runAsGroup", Some(gid)),
-        ("fsGroup", fs_group),
-    ] {
-        if let Some(id) = id.filter(|id| *id > ID_MAX) {
+    let groups = shared.fs_group.into_iter().map(|group| ("fsGroup", group));
+    let groups = groups.chain(
+        shared
+            .supplemental_groups
+            .iter()
+            .map(|group| ("supplementalGroups", *group)),
+    );
+    let ids = [("runAsUser", uid), ("runAsGroup", gid)];
+    for (what, id) in ids.into_iter().chain(groups.clone()) {
+        if id > ID_MAX {
             return Err(CommandError::IdOutOfRange { what, id });
         }
     }
     Ok(ProcessUser {
         uid,
         gid,
-        supplementary_groups: fs_group.into_iter().collect(),
+        supplementary_groups: groups.map(|(_, group)| group).collect(),
+        merge_groups: shared.supplemental_groups_policy == GroupsPolicy::Merge,
     })
 }
 
@@ -200,7 +233,7 @@ mod tests {
     fn what_cannot_run_says_what_to_do() {
         for (spec, installed, reason, part) in [
             (
-                json!({"containers": [{"image": "redis"}]}),
+                json!({"containers": [{"image": "memcached"}]}),
                 true,
                 "ErrImageNeverPull",
                 "host-images.yaml",
@@ -215,7 +248,19 @@ mod tests {
                 json!({"securityContext": {"runAsNonRoot": true}, "containers": [{"command": ["x"]}]}),
                 true,
                 "CreateContainerConfigError",
-                "runAsNonRoot",
+                "container has runAsNonRoot and image will run as root (pod: \"p_n(u)\", container: )",
+            ),
+            (
+                json!({"securityContext": {"runAsNonRoot": true}, "containers": [{"command": ["x"], "securityContext": {"runAsUser": 0}}]}),
+                true,
+                "CreateContainerConfigError",
+                "container's runAsUser breaks non-root policy (pod: \"p_n(u)\", container: )",
+            ),
+            (
+                json!({"securityContext": {"supplementalGroups": [1, 65_536]}, "containers": [{"command": ["x"]}]}),
+                true,
+                "CreateContainerConfigError",
+                "supplementalGroups 65536 is above 65535",
             ),
             (
                 json!({"containers": [{"command": ["x"], "securityContext": {"runAsUser": 70_000}}]}),
@@ -232,7 +277,7 @@ mod tests {
 
     #[test]
     fn the_container_outranks_the_pod_and_the_pod_the_image() {
-        let spec = json!({"securityContext": {"runAsUser": 1, "runAsGroup": 2, "fsGroup": 3},
+        let spec = json!({"securityContext": {"runAsUser": 1, "runAsGroup": 2, "fsGroup": 3, "supplementalGroups": [5, 4]},
             "containers": [{"command": ["x"], "securityContext": {"runAsUser": 9}}]});
         let user = computed(spec, true).expect("runs").user;
         assert_eq!(
@@ -240,7 +285,8 @@ mod tests {
             ProcessUser {
                 uid: 9,
                 gid: 2,
-                supplementary_groups: vec![3]
+                supplementary_groups: vec![3, 5, 4],
+                merge_groups: true,
             }
         );
     }

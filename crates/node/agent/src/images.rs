@@ -43,11 +43,11 @@ mod tests {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("host-images.yaml");
         let images = Images::open(path.clone()).expect("no file is fine");
-        let knows = || images.current().resolve("redis:7").is_some();
+        let knows = || images.current().resolve("memcached:1").is_some();
         assert!(!knows());
-        fs::write(&path, "redis:\n  path: /usr/bin/redis-server\n").expect("written");
+        fs::write(&path, "memcached:\n  path: /usr/bin/memcached\n").expect("written");
         assert!(knows());
-        fs::write(&path, "redis: [").expect("written");
+        fs::write(&path, "memcached: [").expect("written");
         assert!(knows());
     }
 }

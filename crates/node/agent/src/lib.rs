@@ -42,6 +42,7 @@ mod report;
 mod resolver;
 mod resources;
 mod status;
+mod storage;
 mod sub_path;
 mod termination_message;
 mod tokens;

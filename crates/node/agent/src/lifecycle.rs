@@ -40,6 +40,8 @@ pub(crate) struct Ground {
     pub(crate) is_told: bool,
     /// The node has ended the pod: what runs is stopped, and nothing starts any more.
     pub(crate) has_failed: bool,
+    /// What the containers have left then, if that is less than their pod gives them.
+    pub(crate) failure_grace: Option<Duration>,
     /// Sandboxes failed: the next one is due then.
     pub(crate) sandbox_not_before: Option<Timestamp>,
 }
@@ -87,7 +89,8 @@ pub(crate) fn decide(pod: &Pod, records: &Records, ground: Ground, now: Timestam
     match progress(pod, records, ground.has_failed) {
         Progress::Finished { .. } if ground.has_sandbox => {
             // Unless the node ended it, sidecars are what may still run: they do not keep a pod from its end.
-            let stops = stop_running(pod, records, pod.grace_period());
+            let grace = ground.failure_grace.unwrap_or_else(|| pod.grace_period());
+            let stops = stop_running(pod, records, grace);
             stops.unwrap_or_else(|| only(Step::StopSandbox))
         }
         Progress::Finished { .. } if ground.has_remains && ground.is_told => only(Step::Retire),

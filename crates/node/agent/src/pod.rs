@@ -22,7 +22,7 @@ pub(crate) use hook::{Hook, Lifecycle};
 pub(crate) use network::DnsOption;
 pub(crate) use network::{ContainerPort, DnsConfig, DnsPolicy, HostAlias};
 pub(crate) use probe::{HttpGetAction, Port, Probe};
-pub(crate) use security::{PodSecurityContext, SecurityContext};
+pub(crate) use security::{GroupsPolicy, PodSecurityContext, SecurityContext};
 pub(crate) use volume::{
     ConfigMapSource, DownwardFile, DownwardSource, EmptyDirSource, HostPathSource, KeyToPath, SecretSource,
     TokenSource, Volume, VolumeMount,

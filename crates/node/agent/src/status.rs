@@ -3,7 +3,7 @@
 //! Phases and conditions follow `pkg/kubelet/kubelet_pods.go` (`getPhase`) and `pkg/kubelet/status/generate.go`,
 //! Kubernetes 1.36.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, time::Duration};
 
 use hotmap_object::timestamp;
 use jiff::Timestamp;
@@ -90,6 +90,8 @@ pub(crate) struct Refusal {
 pub(crate) struct Failure {
     pub(crate) reason: Cow<'static, str>,
     pub(crate) message: Cow<'static, str>,
+    /// What its containers have left, if that is less than the pod gives them.
+    pub(crate) grace: Option<Duration>,
 }
 
 impl Failure {
@@ -101,6 +103,7 @@ impl Failure {
         (status["phase"] == "Failed" && has_containers).then(|| Self {
             reason: text("reason"),
             message: text("message"),
+            grace: None,
         })
     }
 }

@@ -10,6 +10,7 @@
 //! not either. A failed write leaves what was there, says why, and is tried again.
 
 mod attempt;
+mod host_path;
 mod placement;
 mod queue;
 mod sources;

@@ -12,6 +12,7 @@ mod sandbox;
 mod start;
 mod status_writer;
 mod stop;
+mod storage;
 mod termination;
 
 use std::{
@@ -60,6 +61,7 @@ use sandbox::SandboxTries;
 use start::ToldFailure;
 use status_writer::StatusWriter;
 use stop::Stops;
+use storage::StorageWatch;
 
 /// Pause before something that failed without telling when it will be better is tried again (kubelet: 10 s and jitter).
 const RETRY: Duration = Duration::from_secs(10);
@@ -82,6 +84,8 @@ pub(crate) struct Shared {
     pub(crate) allow_privileged: bool,
     /// Processes that the containers of one pod may have together.
     pub(crate) pod_max_pids: Option<u64>,
+    /// One pod of the node is measured at a time.
+    pub(crate) measuring: tokio::sync::Semaphore,
     /// Where pods find the API, as variables of every container.
     pub(crate) service_environment: ServiceEnvironment,
     /// What pods that share the host's network say about its ports.
@@ -156,6 +160,7 @@ pub(crate) struct Worker {
     env: EnvRestarts,
     /// Nothing of it is left here, and the API was asked to delete it: only its word is waited for.
     is_taken_down: bool,
+    storage: StorageWatch,
     retry_at: Option<Timestamp>,
 }
 
@@ -194,6 +199,7 @@ impl Worker {
             live: Live::default(),
             env: EnvRestarts::default(),
             is_taken_down: false,
+            storage: StorageWatch::default(),
             retry_at: None,
             shared,
             wanted,
@@ -215,6 +221,7 @@ impl Worker {
                 () = self.nudge.woken() => {}
                 () = self.stops.next_ended() => {}
                 () = self.hooks.next_ended() => {}
+                message = self.storage.exceeded() => self.evict(message),
                 () = sleep_until(until) => {}
                 () = sleep_until(self.deadline) => {}
                 () = tokio::time::sleep_until(sync_at) => {
@@ -279,6 +286,7 @@ impl Worker {
             has_remains,
             is_told: self.status.is_settled(),
             has_failed: self.failure.is_some(),
+            failure_grace: self.failure.as_ref().and_then(|failure| failure.grace),
             sandbox_not_before: self.sandboxes.not_before(sandbox.is_some(), now),
         };
         let decision = lifecycle::decide(&pod, &self.records, ground, now);
@@ -294,6 +302,7 @@ impl Worker {
         let sandbox = if acted { self.look(&pod).await.0 } else { sandbox };
         self.follow_sub_paths(&pod);
         self.restart_for_environment(&pod).await;
+        self.watch_storage(&pod, sandbox.is_some());
         self.report(&pod, sandbox.as_ref());
         if acted {
             self.nudge.wake();
@@ -561,6 +570,7 @@ impl Worker {
             self.failure = Some(Failure {
                 reason: reason.into(),
                 message: message.into(),
+                grace: None,
             });
         }
     }

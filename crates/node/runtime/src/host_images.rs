@@ -1,5 +1,7 @@
 //! What an image name stands for on this host: a program that is installed here.
 
+mod built_in;
+
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -86,10 +88,10 @@ pub enum HostImagesError {
 }
 
 impl HostImages {
-    /// nginx and busybox, as Debian installs them.
+    /// busybox, haproxy, nginx, postgres, prometheus and redis, as Debian installs them.
     pub fn built_in() -> Self {
         Self {
-            images: BTreeMap::from([("nginx".to_owned(), nginx()), ("busybox".to_owned(), busybox())]),
+            images: built_in::images(),
         }
     }
 
@@ -192,37 +194,6 @@ fn parse(text: &str) -> Result<BTreeMap<String, HostImage>, String> {
     Ok(images)
 }
 
-fn nginx() -> HostImage {
-    HostImage {
-        path: "/usr/sbin/nginx".into(),
-        entrypoint: Some(vec!["/usr/sbin/nginx".into()]),
-        cmd: vec!["-g".into(), "daemon off;".into()],
-        env: BTreeMap::new(),
-        user: None,
-        workdir: None,
-        writable: ["/var/log/nginx", "/var/lib/nginx", "/var/cache/nginx", "/run"]
-            .map(PathBuf::from)
-            .to_vec(),
-        links: BTreeMap::from([
-            ("/var/log/nginx/access.log".into(), "/dev/stdout".into()),
-            ("/var/log/nginx/error.log".into(), "/dev/stderr".into()),
-        ]),
-    }
-}
-
-fn busybox() -> HostImage {
-    HostImage {
-        path: "/bin/busybox".into(),
-        entrypoint: Some(vec![]),
-        cmd: vec!["/bin/busybox".into(), "sh".into()],
-        env: BTreeMap::new(),
-        user: None,
-        workdir: None,
-        writable: vec![],
-        links: BTreeMap::new(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -281,7 +252,10 @@ mod tests {
                     nginx:\n  path: /opt/nginx/nginx\n";
         std::fs::write(&path, text).expect("written");
         let table = HostImages::load(&path).expect("valid");
-        assert_eq!(table.names().collect::<Vec<_>>(), ["busybox", "nginx", "redis"]);
+        assert_eq!(
+            table.names().collect::<Vec<_>>(),
+            ["busybox", "haproxy", "nginx", "postgres", "prometheus", "redis"]
+        );
         assert_eq!(
             table.resolve("redis:8").expect("named").writable,
             [PathBuf::from("/data")]

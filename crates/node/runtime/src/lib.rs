@@ -54,7 +54,7 @@ pub use runtime::{MountSwap, MountSwaps, NetworkTrouble, PodNetwork, Prepared, R
 pub use shim::shim_main_if_asked;
 pub use spec::{
     Capabilities, ContainerConfig, FileConfig, LogLimits, MountConfig, ProcessUser, Resources, SandboxConfig,
-    Stdin, UnknownCapability,
+    SeccompProfile, Stdin, UnknownCapability,
 };
 pub use status::{ContainerState, ContainerStatus, Exit, Sandbox, SandboxState};
 pub use swap_floor::bare_mount_swaps;

@@ -396,6 +396,12 @@ impl Runtime {
         self.inner.pods.sandbox(pod_uid)
     }
 
+    /// Where an attempt of a container keeps what it writes outside its volumes, if the host's root is no overlay itself.
+    pub fn layer(&self, pod_uid: &str, container: &str, attempt: u32) -> PathBuf {
+        self.pod_dir(pod_uid)
+            .join(protocol::layer_dir(container, attempt))
+    }
+
     /// Starts a container and returns once its program is executed.
     pub async fn start_container(
         &self,

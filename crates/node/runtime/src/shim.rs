@@ -5,6 +5,7 @@
 //! cgroup of its own, makes the namespaces, writes `state.json`, listens on `shim.sock` and says so in one line on stdout. From then
 //! on it ends only by the agent's `shutdown` or by SIGKILL, and with it end all processes of the pod.
 
+mod accounts;
 mod attached;
 mod client;
 mod complaint;
@@ -16,6 +17,7 @@ mod mount_swap;
 mod namespaces;
 mod pod;
 mod rootfs;
+mod seccomp;
 mod shared_pids;
 
 use std::env;

@@ -60,10 +60,15 @@ pub struct ContainerConfig {
     pub capabilities: Capabilities,
     /// `allowPrivilegeEscalation: false`.
     pub no_new_privileges: bool,
+    /// Which system calls the container may make; a privileged one may make all. A shim of the release before does not know
+    /// the field, and confines nobody.
+    #[serde(default)]
+    pub seccomp: SeccompProfile,
     /// Every capability of the pod's user namespace, `/proc` and `/sys` unmasked. Refused unless the runtime allows it;
     /// even then the process is not root of the host.
     pub privileged: bool,
-    /// `readOnlyRootFilesystem`: the overlay is read-only, mounts keep their own mode.
+    /// `readOnlyRootFilesystem`: the overlay is read-only and so are `/tmp`, `/run` and what is in `writable`; mounts keep their
+    /// own mode.
     pub read_only_root: bool,
     /// Host files and directories that appear inside.
     pub mounts: Vec<MountConfig>,
@@ -114,6 +119,21 @@ pub struct ProcessUser {
     pub gid: u32,
     /// Supplementary groups, `fsGroup` included; each at most 65535.
     pub supplementary_groups: Vec<u32>,
+    /// Whether the groups that the user has in the container's `/etc/group` count too (`supplementalGroupsPolicy: Merge`).
+    #[serde(default)]
+    pub merge_groups: bool,
+}
+
+/// A container's seccomp profile.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SeccompProfile {
+    /// None.
+    #[default]
+    Unconfined,
+    /// The calls that containerd allows a container with these capabilities; others fail with `EPERM`, unknown ones with
+    /// `ENOSYS`. Programs of another architecture than the machine's own, 32-bit ones included, are killed.
+    RuntimeDefault,
 }
 
 /// A host file or directory bound into a container; `nosuid` and `nodev` always.
@@ -253,6 +273,14 @@ impl Capabilities {
         };
         // A name counts after ALL on the other side: `drop: [ALL], add: [X]` is X, `add: [ALL], drop: [X]` is all but X.
         Ok(Self((base | add.bits) & !drop.bits))
+    }
+}
+
+impl Capabilities {
+    /// Whether the capability of this name, without `CAP_`, is in the set.
+    pub(crate) fn holds(self, name: &str) -> bool {
+        let number = CAPABILITY_NAMES.iter().position(|known| *known == name);
+        number.is_some_and(|number| self.0 >> number & 1 == 1)
     }
 }
 

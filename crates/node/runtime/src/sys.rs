@@ -204,6 +204,29 @@ pub(crate) fn signal_process(pidfd: impl AsFd, signal: i32) -> io::Result<()> {
     }
 }
 
+/// Adds a seccomp filter to this thread. It needs `no_new_privs`, or `CAP_SYS_ADMIN` in the thread's user namespace.
+pub(crate) fn install_filter(program: &[libc::sock_filter]) -> io::Result<()> {
+    let length = u16::try_from(program.len()).map_err(|_| io::Error::from_raw_os_error(libc::EINVAL))?;
+    let program = libc::sock_fprog {
+        len: length,
+        filter: program.as_ptr().cast_mut(),
+    };
+    // SAFETY: the kernel copies the program, of the length given, and writes nothing to it.
+    let result = unsafe {
+        libc::syscall(
+            libc::SYS_seccomp,
+            libc::SECCOMP_SET_MODE_FILTER,
+            0,
+            ptr::from_ref(&program),
+        )
+    };
+    if result == 0 {
+        Ok(())
+    } else {
+        Err(io::Error::last_os_error())
+    }
+}
+
 /// Drops a capability from the bounding set, by number; true when the kernel knows that number.
 pub(crate) fn drop_bounding(capability: u32) -> io::Result<bool> {
     // SAFETY: PR_CAPBSET_DROP takes one integer.

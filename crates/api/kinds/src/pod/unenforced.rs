@@ -86,13 +86,13 @@ mod tests {
         assert_eq!(of("spec", &spec), [""; 0]);
         let spec = map(
             json!({"priorityClassName": "s", "affinity": {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [{}]}},
-            "containers": [{"securityContext": {"seccompProfile": {"type": "RuntimeDefault"}}}]}),
+            "containers": [{"securityContext": {"procMount": "Unmasked", "seccompProfile": {"type": "RuntimeDefault"}}}]}),
         );
         assert_eq!(
             of("spec", &spec),
             [
                 "spec.affinity.nodeAffinity.preferredDuringSchedulingIgnoredDuringExecution: stored, but without effect: pods are not placed by it",
-                "spec.containers[0].securityContext.seccompProfile: stored, but without effect: seccomp profiles are not applied",
+                "spec.containers[0].securityContext.procMount: stored, but without effect: /proc is always masked",
                 "spec.priorityClassName: stored, but without effect: pods are not ordered by priority",
             ]
         );

@@ -85,7 +85,7 @@ pub(super) const CONTAINER: Table = Table {
             "the process has a terminal, which who attaches types on",
             &[FIELDS, RUN],
         ),
-        refused("volumeDevices", "block devices are not given to pods"),
+        refused("volumeDevices", "there are no persistent volumes here, and no block device is given to a pod"),
         works(
             "volumeMounts",
             "volumes, or parts of them, inside",

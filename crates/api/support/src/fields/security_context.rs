@@ -1,5 +1,6 @@
 //! Who a container is, and what it may do.
 
+use super::pod_security_context::{APP_ARMOR, CALLS, SE_LINUX};
 use crate::{
     Table,
     row::{refused, warned, works},
@@ -11,7 +12,7 @@ pub(super) const SECURITY_CONTEXT: Table = Table {
     message: "SecurityContext",
     rows: &[
         works("allowPrivilegeEscalation", "false sets no_new_privs", &[USERS]),
-        refused("appArmorProfile", "profiles are not applied"),
+        refused("appArmorProfile", APP_ARMOR),
         works("capabilities", "over containerd's default set", &[USERS]),
         works(
             "privileged",
@@ -21,11 +22,14 @@ pub(super) const SECURITY_CONTEXT: Table = Table {
             ],
         ),
         warned("procMount", "/proc is always masked").except(&["Default"]),
-        refused(
+        works(
             "readOnlyRootFilesystem",
-            "the root file system is always writable",
-        )
-        .except(&["false"]),
+            "all but volumes and /dev is read-only, /tmp and the directories that images write to included",
+            &[
+                "crates/node/runtime/tests/pods/confinement.rs::a_read_only_root_is_so_everywhere_but_in_volumes",
+                USERS,
+            ],
+        ),
         works("runAsGroup", "the primary group, at most 65535", &[USERS]),
         works(
             "runAsNonRoot",
@@ -33,8 +37,8 @@ pub(super) const SECURITY_CONTEXT: Table = Table {
             &[USERS],
         ),
         works("runAsUser", "the user, at most 65535", &[USERS]),
-        refused("seLinuxOptions", "labels are not applied"),
-        warned("seccompProfile", "seccomp profiles are not applied"),
+        refused("seLinuxOptions", SE_LINUX),
+        works("seccompProfile", "outranks that of the pod", &[CALLS, USERS]),
         refused("windowsOptions", "nodes run Linux"),
     ],
 };

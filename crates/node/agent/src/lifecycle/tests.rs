@@ -12,6 +12,7 @@ const READY: Ground = Ground {
     has_remains: true,
     is_told: false,
     has_failed: false,
+    failure_grace: None,
     sandbox_not_before: None,
 };
 

@@ -9,6 +9,25 @@ pub(crate) struct PodSecurityContext {
     pub(crate) run_as_group: Option<u32>,
     pub(crate) run_as_non_root: Option<bool>,
     pub(crate) fs_group: Option<u32>,
+    pub(crate) supplemental_groups: Vec<u32>,
+    pub(crate) supplemental_groups_policy: GroupsPolicy,
+    pub(crate) seccomp_profile: Option<SeccompProfile>,
+}
+
+/// Whether the groups that an image gives its user count.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+pub(crate) enum GroupsPolicy {
+    #[default]
+    Merge,
+    Strict,
+}
+
+/// Profiles of the host's files (`Localhost`) are refused in the table of fields.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct SeccompProfile {
+    #[serde(rename = "type")]
+    pub(crate) kind: String,
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -20,6 +39,8 @@ pub(crate) struct SecurityContext {
     pub(crate) privileged: Option<bool>,
     pub(crate) allow_privilege_escalation: Option<bool>,
     pub(crate) capabilities: Capabilities,
+    pub(crate) read_only_root_filesystem: bool,
+    pub(crate) seccomp_profile: Option<SeccompProfile>,
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -30,6 +51,16 @@ pub(crate) struct Capabilities {
 }
 
 impl super::Pod {
+    /// A container's own profile, else its pod's, else none.
+    pub(crate) fn seccomp_of(&self, container: &super::Container) -> hotmap_runtime::SeccompProfile {
+        let own = container.security_context.seccomp_profile.as_ref();
+        let profile = own.or(self.spec.security_context.seccomp_profile.as_ref());
+        match profile.map(|profile| profile.kind.as_str()) {
+            Some("RuntimeDefault") => hotmap_runtime::SeccompProfile::RuntimeDefault,
+            _ => hotmap_runtime::SeccompProfile::Unconfined,
+        }
+    }
+
     /// The user that all containers run as, if the pod says so for each of them and always the same: whom a projected
     /// token belongs to (`FsUserFrom` in `pkg/volume/util`, Kubernetes 1.36). What images say does not count.
     pub(crate) fn common_user(&self) -> Option<u32> {
@@ -47,6 +78,23 @@ mod tests {
     use serde_json::json;
 
     use crate::pod::Pod;
+
+    #[test]
+    fn a_containers_own_profile_outranks_that_of_its_pod() {
+        use hotmap_runtime::SeccompProfile::{RuntimeDefault, Unconfined};
+        let profile = |kind: &str| json!({"seccompProfile": {"type": kind}});
+        for (shared, own, expected) in [
+            (json!({}), json!({}), Unconfined),
+            (profile("RuntimeDefault"), json!({}), RuntimeDefault),
+            (json!({}), profile("RuntimeDefault"), RuntimeDefault),
+            (profile("RuntimeDefault"), profile("Unconfined"), Unconfined),
+            (profile("Unconfined"), profile("RuntimeDefault"), RuntimeDefault),
+        ] {
+            let document = json!({"metadata": {}, "spec": {"securityContext": shared, "containers": [{"securityContext": own}]}});
+            let pod = Pod::from_document(&document).expect("a pod");
+            assert_eq!(pod.seccomp_of(&pod.spec.containers[0]), expected, "{document}");
+        }
+    }
 
     #[test]
     fn a_pod_has_one_user_if_every_container_has_it() {

@@ -91,6 +91,14 @@ pub(crate) struct TokenSource {
 pub(crate) struct EmptyDirSource {
     /// Empty for disk, `Memory` for tmpfs.
     pub(crate) medium: String,
+    /// A quantity of bytes; empty or zero for no limit.
+    pub(crate) size_limit: String,
+}
+
+impl EmptyDirSource {
+    pub(crate) fn is_in_memory(&self) -> bool {
+        self.medium == "Memory"
+    }
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]

@@ -349,6 +349,7 @@ fn a_pod_whose_time_is_up_is_unready_at_once_and_has_failed_once_nothing_runs() 
     let failure = Failure {
         reason: "DeadlineExceeded".into(),
         message: "too long".into(),
+        grace: None,
     };
     let ground = PodGround {
         pod_ip: "10.88.0.2".into(),

@@ -21,6 +21,7 @@ use rustix::{
     mount::{MountFlags, UnmountFlags, mount, unmount},
 };
 
+use super::host_path::{self, HostPath};
 use crate::pod::{EmptyDirSource, HostPathSource};
 
 /// Bytes that all projected volumes of a node may take: 1,000 objects of the largest size.
@@ -39,13 +40,16 @@ pub(crate) enum PlacementError {
         path: PathBuf,
         source: io::Error,
     },
-    #[error("hostPath type check failed: {} is not a directory", .0.display())]
-    NotADirectory(PathBuf),
+    #[error("hostPath type check failed: {} is not a {expected}", .path.display())]
+    WrongType { path: PathBuf, expected: &'static str },
+    #[error("hostPath {} is in the data directory of this node, of which no pod is shown anything", .0.display())]
+    Own(PathBuf),
 }
 
 /// The places of one instance.
 #[derive(Debug, Clone)]
 pub(crate) struct Placement {
+    data_dir: PathBuf,
     volumes: PathBuf,
     empty_dirs: PathBuf,
     messages: PathBuf,
@@ -55,6 +59,7 @@ impl Placement {
     /// Mounts the instance's tmpfs, unless it is there from before.
     pub(crate) fn prepare(data_dir: &Path) -> Result<Self, PlacementError> {
         let placement = Self {
+            data_dir: data_dir.to_owned(),
             volumes: data_dir.join("volumes"),
             empty_dirs: data_dir.join("empty-dirs"),
             messages: data_dir.join("termination-messages"),
@@ -86,16 +91,18 @@ impl Placement {
         [&self.volumes, &self.empty_dirs, &self.messages]
     }
 
-    /// Makes an emptyDir that its pod owns; keeps one that is there.
+    /// Makes an emptyDir that its pod owns; keeps one that is there. In memory it takes `memory_bytes` at most, rounded up to
+    /// pages, or half of the machine's memory.
     pub(crate) fn empty_dir(
         &self,
         pod_uid: &str,
         volume: &str,
         source: &EmptyDirSource,
+        memory_bytes: Option<u64>,
         owner: Ownership,
         fs_group: Option<u32>,
     ) -> Result<PathBuf, PlacementError> {
-        let in_memory = source.medium == "Memory";
+        let in_memory = source.is_in_memory();
         let root = if in_memory {
             &self.volumes
         } else {
@@ -129,7 +136,8 @@ impl Placement {
             .create(&path)
             .map_err(failed("create"))?;
         if in_memory && !is_mount_point(&path).map_err(failed("look at"))? {
-            mount_tmpfs(&path, "mode=0777").map_err(failed("mount a tmpfs on"))?;
+            let size = memory_bytes.map_or_else(String::new, |bytes| format!(",size={bytes}"));
+            mount_tmpfs(&path, &format!("mode=0777{size}")).map_err(failed("mount a tmpfs on"))?;
         }
         let mode = if fs_group.is_some() {
             EMPTY_DIR_MODE | 0o2000
@@ -155,18 +163,14 @@ impl Placement {
         remove_tree(&directory, volume).map_err(|error| failed(io::Error::other(error)))
     }
 
-    /// Checks the directory of the host that a pod names.
-    pub(crate) fn host_path(source: &HostPathSource) -> Result<PathBuf, PlacementError> {
-        let path = PathBuf::from(&source.path);
-        if source.kind == "DirectoryOrCreate" {
-            let made = fs::DirBuilder::new().recursive(true).mode(0o755).create(&path);
-            made.map_err(|error| io_error("create", &path, error))?;
-        }
-        if path.is_dir() {
-            Ok(path)
-        } else {
-            Err(PlacementError::NotADirectory(path))
-        }
+    /// Finds what of the host a pod names, and pins it.
+    pub(crate) fn host_path(&self, source: &HostPathSource) -> Result<HostPath, PlacementError> {
+        host_path::find(source, &self.data_dir)
+    }
+
+    /// Where an emptyDir on disk is, or would be.
+    pub(crate) fn empty_dir_on_disk(&self, pod_uid: &str, volume: &str) -> PathBuf {
+        self.empty_dirs.join(pod_uid).join(volume)
     }
 
     /// Removes every volume of a pod. Nobody may write them any more.
@@ -282,7 +286,7 @@ fn is_mount_point(path: &Path) -> io::Result<bool> {
     Ok(attributes.contains(StatxAttributes::MOUNT_ROOT))
 }
 
-fn io_error(what: &'static str, path: &Path, source: io::Error) -> PlacementError {
+pub(super) fn io_error(what: &'static str, path: &Path, source: io::Error) -> PlacementError {
     PlacementError::Io {
         what,
         path: path.to_owned(),

@@ -14,9 +14,10 @@ use tokio::task::spawn_blocking;
 
 use super::Shared;
 use crate::{
+    events::Subject,
     pod::{Container, Pod, Volume, VolumeMount},
-    pod_socket, termination_message,
-    volumes::{Placement, PlacementError},
+    pod_socket, storage, termination_message,
+    volumes::PlacementError,
 };
 
 /// Descriptors that must stay open until the container has its mounts.
@@ -42,8 +43,8 @@ pub(crate) enum MountError {
         container: String,
         source: io::Error,
     },
-    #[error(transparent)]
-    Placement(#[from] PlacementError),
+    #[error("MountVolume.SetUp failed for volume {volume:?} : {source}")]
+    Placement { volume: String, source: PlacementError },
     #[error("cannot make the file for the termination message of container {container:?}: {source}")]
     TerminationMessage { container: String, source: io::Error },
     #[error("cannot give volumes to a pod without host ids: {0}")]
@@ -168,7 +169,7 @@ impl Place<'_> {
             volume: mount.name.clone(),
             container: self.container.name.clone(),
         })?;
-        let path = self.host_path(volume)?;
+        let path = self.host_path(volume, held)?;
         self.make_inner_points(volume, &path, mount)?;
         let source = if mount.sub_path.is_empty() {
             path
@@ -183,19 +184,38 @@ impl Place<'_> {
         })
     }
 
-    fn host_path(&self, volume: &Volume) -> Result<PathBuf, MountError> {
+    fn host_path(&self, volume: &Volume, held: &mut Held) -> Result<PathBuf, MountError> {
         let uid = &self.pod.metadata.uid;
+        let not_placed = |source| MountError::Placement {
+            volume: volume.name.clone(),
+            source,
+        };
         if let Some(source) = &volume.empty_dir {
-            return Ok(self.shared.placement.empty_dir(
+            let made = self.shared.placement.empty_dir(
                 uid,
                 &volume.name,
                 source,
+                storage::memory_volume_bytes(self.pod, source),
                 self.owner,
                 self.fs_group,
-            )?);
+            );
+            return made.map_err(not_placed);
         }
         if let Some(source) = &volume.host_path {
-            return Ok(Placement::host_path(source)?);
+            let found = self.shared.placement.host_path(source).map_err(not_placed)?;
+            if let Some(closed) = &found.closed_above {
+                let message = format!(
+                    "volume {:?}: the pod is shown {}, although {} is closed to other users of this host",
+                    volume.name,
+                    source.path,
+                    closed.display()
+                );
+                let subject = Subject::pod(self.pod);
+                self.shared.recorder.warning(subject, "HostPathExposed", message);
+            }
+            let path = pinned(&found.pinned);
+            held.push(found.pinned);
+            return Ok(path);
         }
         Ok(self.shared.volumes.path(uid, &volume.name))
     }
@@ -263,7 +283,7 @@ impl Place<'_> {
             other => other,
         };
         let found = found.map_err(|error| failed(error.into()))?;
-        let path = PathBuf::from(format!("/proc/{}/fd/{}", std::process::id(), found.as_raw_fd()));
+        let path = pinned(&found);
         held.push(found);
         Ok(path)
     }
@@ -297,4 +317,9 @@ impl Place<'_> {
         }
         Ok(())
     }
+}
+
+/// A path for the shim that leads to exactly this.
+fn pinned(what: &OwnedFd) -> PathBuf {
+    PathBuf::from(format!("/proc/{}/fd/{}", std::process::id(), what.as_raw_fd()))
 }

@@ -45,6 +45,8 @@ const TOLD_AGAIN: Duration = Duration::from_secs(60);
 enum NotStarted {
     /// With the reason its waiting state gives.
     Failed { reason: &'static str, message: String },
+    /// A volume could not be placed; the container waits as it has done until now.
+    NoVolume(String),
     /// Too early to tell: the worker hears of it, or looks again in a moment.
     NotYet,
 }
@@ -129,8 +131,13 @@ impl Worker {
         };
         match not_started {
             NotStarted::NotYet => self.retry_after(SYNC_PATIENCE),
+            NotStarted::NoVolume(message) => {
+                self.tell_failed_start(name, Subject::pod(pod), "FailedMount", message);
+                self.retry_later();
+            }
             NotStarted::Failed { reason, message } => {
-                self.tell_failed_start(pod, name, &message);
+                let told = format!("Error: {message}");
+                self.tell_failed_start(name, Subject::container(pod, name), "Failed", told);
                 if reason == CONFIG_ERROR {
                     let refs = references::of_environment(&pod.metadata.namespace, &container);
                     self.shared
@@ -167,22 +174,18 @@ impl Worker {
     }
 
     /// Every look at a pod tries again; an event is worth what is new in it.
-    fn tell_failed_start(&mut self, pod: &Arc<Pod>, name: &str, message: &str) {
+    fn tell_failed_start(&mut self, name: &str, subject: Subject, reason: &'static str, message: String) {
         let now = Timestamp::now();
         let told = self.told_starts.get(name);
         if told.is_some_and(|told| told.message == message && now < told.at + TOLD_AGAIN) {
             return;
         }
         let told = ToldFailure {
-            message: message.to_owned(),
+            message: message.clone(),
             at: now,
         };
         self.told_starts.insert(name.to_owned(), told);
-        self.shared.recorder.warning(
-            Subject::container(pod, name),
-            "Failed",
-            format!("Error: {message}"),
-        );
+        self.shared.recorder.warning(subject, reason, message);
     }
 
     async fn configure(
@@ -245,7 +248,10 @@ impl Worker {
             attempt,
         )
         .await
-        .map_err(|error| config_error(error.to_string()))?;
+        .map_err(|error| match error {
+            error @ mounts::MountError::Placement { .. } => NotStarted::NoVolume(error.to_string()),
+            error => config_error(error.to_string()),
+        })?;
         let privileged = security.privileged == Some(true);
         let config = ContainerConfig {
             name: container.name.clone(),
@@ -260,8 +266,9 @@ impl Worker {
                 capabilities
             },
             no_new_privileges: security.allow_privilege_escalation == Some(false),
+            seccomp: pod.seccomp_of(container),
             privileged,
-            read_only_root: false,
+            read_only_root: security.read_only_root_filesystem,
             mounts,
             writable: command.writable,
             links: command.links,

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{CString, OsStr};
 use std::fs;
-use std::io::{self, Read};
+use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -13,12 +13,10 @@ use rustix::process::{DumpableBehavior, Signal};
 use rustix::thread::{CapabilitySet, CapabilitySets, Gid, LinkNameSpaceType, Uid};
 
 use super::rootfs::{Setup, what};
+use super::{accounts, seccomp};
 use crate::protocol::Refusal;
-use crate::spec::{Capabilities, ContainerConfig, ProcessUser};
+use crate::spec::{Capabilities, ContainerConfig, ProcessUser, SeccompProfile};
 use crate::sys;
-
-/// Of a container's `/etc/passwd`, more is not read.
-const PASSWD_BYTES_MAX: u64 = 1 << 20;
 
 /// Upstream's default (`defaultUnixEnv` in containerd's `pkg/oci`).
 const DEFAULT_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
@@ -32,6 +30,7 @@ pub(crate) struct Identity {
     pub(crate) user: ProcessUser,
     pub(crate) capabilities: Capabilities,
     pub(crate) no_new_privileges: bool,
+    seccomp: SeccompProfile,
     pub(crate) env: Vec<(String, String)>,
     pub(crate) cwd: PathBuf,
     pub(crate) oom_score_adj: i32,
@@ -64,6 +63,11 @@ impl Identity {
             user: config.user.clone(),
             capabilities,
             no_new_privileges: config.no_new_privileges && !config.privileged,
+            seccomp: if config.privileged {
+                SeccompProfile::Unconfined
+            } else {
+                config.seccomp
+            },
             env: with_defaults(config.env.clone(), hostname, config.tty),
             cwd: config.cwd.clone(),
             oom_score_adj: config.oom_score_adj.unwrap_or(0),
@@ -104,6 +108,10 @@ impl Identity {
             || "cannot join the pod's user namespace".to_owned(),
         )?;
         self.drop_bounding_set()?;
+        if !self.no_new_privileges {
+            // As long as CAP_SYS_ADMIN is there. The profile allows what is left to do.
+            self.confine()?;
+        }
         self.change_user()?;
         self.set_capabilities()?;
         // SAFETY: from here to the exec nothing but the report and the standard streams is used, and the process ends
@@ -113,11 +121,6 @@ impl Identity {
             "cannot close descriptors".to_owned()
         })?;
         self.change_directory()?;
-        if self.no_new_privileges {
-            what(rustix::thread::set_no_new_privs(true), || {
-                "cannot set no_new_privs".to_owned()
-            })?;
-        }
         // After the change of user, which clears it: if the shim dies, nobody keeps the pod's promises.
         what(
             rustix::process::set_parent_process_death_signal(Some(Signal::KILL)),
@@ -125,7 +128,20 @@ impl Identity {
         )?;
         rustix::process::umask(Mode::from(0o022));
         sys::reset_signals();
+        if self.no_new_privileges {
+            what(rustix::thread::set_no_new_privs(true), || {
+                "cannot set no_new_privs".to_owned()
+            })?;
+            self.confine()?;
+        }
         Ok(env)
+    }
+
+    fn confine(&self) -> Setup<()> {
+        match self.seccomp {
+            SeccompProfile::Unconfined => Ok(()),
+            SeccompProfile::RuntimeDefault => seccomp::install_default(self.capabilities),
+        }
     }
 
     fn drop_bounding_set(&self) -> Setup<()> {
@@ -145,17 +161,24 @@ impl Identity {
 
     fn change_user(&self) -> Setup<()> {
         let (uid, gid) = (Uid::from_raw(self.user.uid), Gid::from_raw(self.user.gid));
+        let merged = if self.user.merge_groups {
+            accounts::groups_of(self.user.uid)
+        } else {
+            Vec::new()
+        };
         // The primary group is among them, as containerd has it: else a file could be closed to it by giving it fewer rights
         // than others.
         let mut groups: Vec<Gid> = self
             .user
             .supplementary_groups
             .iter()
-            .map(|group| Gid::from_raw(*group))
+            .copied()
+            .chain(merged)
+            .map(Gid::from_raw)
             .collect();
-        if !groups.contains(&gid) {
-            groups.push(gid);
-        }
+        groups.push(gid);
+        groups.sort_unstable_by_key(|group| group.as_raw());
+        groups.dedup();
         what(rustix::thread::set_thread_groups(&groups), || {
             "cannot set the supplementary groups".to_owned()
         })?;
@@ -202,7 +225,7 @@ impl Identity {
     fn environment(&self) -> Setup<Vec<CString>> {
         let mut env = self.env.clone();
         if !env.iter().any(|(name, _)| name == "HOME") {
-            env.push(("HOME".to_owned(), home_of(self.user.uid)));
+            env.push(("HOME".to_owned(), accounts::home_of(self.user.uid)));
         }
         env.iter()
             .map(|(name, value)| {
@@ -211,30 +234,6 @@ impl Identity {
             })
             .collect()
     }
-}
-
-/// The home directory in the container's `/etc/passwd`, `/` when it says nothing, as runc has it.
-fn home_of(uid: u32) -> String {
-    let read = || -> io::Result<Vec<u8>> {
-        let mut text = Vec::new();
-        // Whoever made it a pipe would have everybody wait who starts something here.
-        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-        let file = rustix::fs::open("/etc/passwd", flags, Mode::empty())?;
-        let file = fs::File::from(file);
-        if !file.metadata()?.is_file() {
-            return Ok(text);
-        }
-        file.take(PASSWD_BYTES_MAX).read_to_end(&mut text)?;
-        Ok(text)
-    };
-    let text = read().unwrap_or_default();
-    let home = String::from_utf8_lossy(&text).lines().find_map(|line| {
-        let mut fields = line.split(':').skip(2);
-        let matches = fields.next()?.parse() == Ok(uid);
-        let home = fields.nth(2).filter(|home| !home.is_empty())?;
-        matches.then(|| home.to_owned())
-    });
-    home.unwrap_or_else(|| "/".to_owned())
 }
 
 /// Finds the program as runc does (Go's `exec.LookPath`), in its words, and runs it.
@@ -395,11 +394,5 @@ mod tests {
                 });
             assert_eq!(look_up(program, &env), expected, "{program:?}");
         }
-    }
-
-    #[test]
-    fn the_home_of_an_unknown_user_is_the_root() {
-        assert_eq!(home_of(0), "/root");
-        assert_eq!(home_of(64_999), "/");
     }
 }

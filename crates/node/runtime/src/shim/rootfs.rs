@@ -129,7 +129,7 @@ pub(crate) fn enter(
         uid: record.ids.base,
         gid: record.ids.base,
     };
-    let root = Root::build(owner, hidden)?;
+    let mut root = Root::build(owner, hidden)?;
     root.mask_all(hidden.iter().map(PathBuf::as_path))?;
     root.kernel_trees(config, sources)?;
     root.scratch(config, record)?;
@@ -141,13 +141,7 @@ pub(crate) fn enter(
         root.dir(&config.cwd)?;
     }
     if config.read_only_root {
-        let change = MountChange {
-            set: libc::MOUNT_ATTR_RDONLY,
-            ..MountChange::default()
-        };
-        what(sys::mount_setattr(&root.fd, &change), || {
-            "cannot make the root read-only".to_owned()
-        })?;
+        root.make_read_only()?;
     }
     root.pivot()
 }
@@ -168,6 +162,8 @@ impl Owner {
 struct Root {
     fd: OwnedFd,
     owner: Owner,
+    /// What is writable besides the root itself, and is no volume.
+    layers: Vec<OwnedFd>,
 }
 
 impl Root {
@@ -203,7 +199,11 @@ impl Root {
         let fd = what(rustix::fs::open("m", flags, Mode::empty()), || {
             "cannot open the root".to_owned()
         })?;
-        let root = Self { fd, owner };
+        let mut root = Self {
+            fd,
+            owner,
+            layers: Vec::new(),
+        };
         for (index, place) in submounts.iter().enumerate() {
             root.submount(index, place, &submounts)?;
         }
@@ -211,7 +211,7 @@ impl Root {
     }
 
     /// Shows a file system that is mounted on the host below its root.
-    fn submount(&self, index: usize, place: &Path, all: &[PathBuf]) -> Setup<()> {
+    fn submount(&mut self, index: usize, place: &Path, all: &[PathBuf]) -> Setup<()> {
         // A place that the pod cannot see, such as one in an empty /root, needs nothing.
         let Ok(target) = self.open(place) else {
             return Ok(());
@@ -223,7 +223,10 @@ impl Root {
                 place: place.into(),
             };
             upper.prepare(self.owner, all)?;
-            return attach(&upper.overlay()?, &target, "");
+            let overlay = upper.overlay()?;
+            attach(&overlay, &target, "")?;
+            self.layers.push(overlay);
+            return Ok(());
         }
         let flags = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC;
         let tree = what(rustix::mount::open_tree(CWD, place, flags), || {
@@ -353,15 +356,9 @@ impl Root {
     }
 
     /// `/tmp`, `/run`, what the image writes to, and the links.
-    fn scratch(&self, config: &ContainerConfig, record: &SandboxRecord) -> Setup<()> {
-        let flags = libc::MOUNT_ATTR_NOSUID | libc::MOUNT_ATTR_NODEV;
-        let tmpfs = |path: &Path, mode: &str, owner: Owner| {
-            let (uid, gid) = (owner.uid.to_string(), owner.gid.to_string());
-            let options = [("mode", mode), ("uid", uid.as_str()), ("gid", gid.as_str())];
-            attach(&filesystem("tmpfs", &options, flags)?, self.dir(path)?, "")
-        };
-        tmpfs(Path::new("/tmp"), "1777", self.owner)?;
-        tmpfs(Path::new("/run"), "0755", self.owner)?;
+    fn scratch(&mut self, config: &ContainerConfig, record: &SandboxRecord) -> Setup<()> {
+        self.tmpfs(Path::new("/tmp"), "1777", self.owner)?;
+        self.tmpfs(Path::new("/run"), "0755", self.owner)?;
         let lock = self.dir(Path::new("/run/lock"))?;
         what(
             rustix::fs::chmodat(&lock, ".", Mode::from(0o1777), AtFlags::empty()),
@@ -372,7 +369,7 @@ impl Root {
             gid: record.ids.base + config.user.gid,
         };
         for path in &config.writable {
-            tmpfs(path, "0755", user)?;
+            self.tmpfs(path, "0755", user)?;
         }
         for (link, text) in &config.links {
             let (Some(parent), Some(name)) = (link.parent(), link.file_name()) else {
@@ -391,6 +388,30 @@ impl Root {
                 rustix::fs::chownat(&parent, name, uid, gid, AtFlags::SYMLINK_NOFOLLOW),
                 || format!("cannot own {}", link.display()),
             )?;
+        }
+        Ok(())
+    }
+
+    fn tmpfs(&mut self, path: &Path, mode: &str, owner: Owner) -> Setup<()> {
+        let flags = libc::MOUNT_ATTR_NOSUID | libc::MOUNT_ATTR_NODEV;
+        let (uid, gid) = (owner.uid.to_string(), owner.gid.to_string());
+        let options = [("mode", mode), ("uid", uid.as_str()), ("gid", gid.as_str())];
+        let tmpfs = filesystem("tmpfs", &options, flags)?;
+        attach(&tmpfs, self.dir(path)?, "")?;
+        self.layers.push(tmpfs);
+        Ok(())
+    }
+
+    /// Last, for the points of mounts are made in what is read-only then. `/dev` and the volumes keep their own mode.
+    fn make_read_only(&self) -> Setup<()> {
+        let change = MountChange {
+            set: libc::MOUNT_ATTR_RDONLY,
+            ..MountChange::default()
+        };
+        for layer in self.layers.iter().chain([&self.fd]) {
+            what(sys::mount_setattr(layer, &change), || {
+                "cannot make the root read-only".to_owned()
+            })?;
         }
         Ok(())
     }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use hotmap_runtime::{
     BootId, Capabilities, ContainerConfig, ContainerState, ContainerStatus, Event, Events, ExecSyncOutput,
     Exit, InstanceId, LogLimits, PodNetworkConfig, ProcessUser, Resources, Runtime, RuntimeConfig, Sandbox,
-    SandboxConfig, Stdin,
+    SandboxConfig, SeccompProfile, Stdin,
 };
 
 pub(crate) const POD: &str = "11111111-2222-3333-4444-555555555555";
@@ -91,6 +91,7 @@ impl Fixture {
             user: ProcessUser::default(),
             capabilities: Capabilities::default(),
             no_new_privileges: true,
+            seccomp: SeccompProfile::Unconfined,
             privileged: false,
             read_only_root: false,
             mounts: Vec::new(),

@@ -234,6 +234,7 @@ async fn mounts_users_and_writable_directories_are_as_asked_for() {
         uid: 1000,
         gid: 3000,
         supplementary_groups: vec![2000],
+        merge_groups: false,
     };
     config.cwd = "/made/dir".into();
     config.writable = vec!["/var/cache/app".into()];

@@ -1,6 +1,7 @@
 //! Pods as they run: real namespaces, mounts and links. Needs root; skipped with a word otherwise.
 
 mod attach;
+mod confinement;
 mod fixture;
 mod hostile;
 mod isolation;

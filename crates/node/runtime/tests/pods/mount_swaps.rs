@@ -133,6 +133,7 @@ async fn a_file_changes_a_thousand_times_and_no_reader_misses_it() {
             uid: 1_000,
             gid: 1_000,
             supplementary_groups: Vec::new(),
+            merge_groups: false,
         };
     })
     .await;

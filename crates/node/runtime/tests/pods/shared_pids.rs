@@ -40,6 +40,7 @@ async fn containers_see_and_signal_each_other_and_not_the_first_process() {
         uid: 1000,
         gid: 1000,
         supplementary_groups: Vec::new(),
+        merge_groups: false,
     };
     runtime.start_container(POD, other).await.expect("started");
 
