@@ -119,7 +119,8 @@ impl Judge {
         for name in amounts.as_object().into_iter().flat_map(Map::keys) {
             let why = match name.as_str() {
                 "cpu" | "memory" => continue,
-                "ephemeral-storage" => "the use of disks is not limited by it",
+                "ephemeral-storage" if self.path.ends_with("limits") => continue,
+                "ephemeral-storage" => "no part of the disk is set aside for it",
                 _ => "the node has nothing of this name to give",
             };
             let back = self.enter(format_args!("{name}"));
