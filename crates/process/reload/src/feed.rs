@@ -20,7 +20,7 @@ use crate::reloader::{Outcome, Reloader};
 const EVENTS_MAX: usize = 16;
 /// A look that took no longer than this is done where its event is heard the next time: to hand it to a thread and to
 /// hear of its end costs two wake-ups, each of which takes longer than the look at a usual volume. Everything else in
-/// this process waits so long at most.
+/// this process waits meanwhile: a disk that stalls just then is waited for once.
 const QUICK_LOOK: Duration = Duration::from_millis(1);
 
 /// Watches paths. Each has a task that waits for the events of its watcher.
