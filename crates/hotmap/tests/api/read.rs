@@ -131,7 +131,7 @@ type: Normal
         for (call, reason) in [
             ("exec idle -- true", "pod idle does not have a host assigned"),
             ("cp idle:/x ./x", "pod idle does not have a host assigned"),
-            ("attach idle", "pods/attach is not served"),
+            ("attach idle", "pod idle does not have a host assigned"),
             ("port-forward pod/idle 18080:80", "pod is not running"),
         ] {
             has(&kubectl.run(call).refused(), &[reason]);

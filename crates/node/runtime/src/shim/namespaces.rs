@@ -365,6 +365,9 @@ fn connect(network: &NetworkRecord, helper: i32) -> Setup<()> {
 /// From the pod's side: loopback, address, route.
 fn configure(network: &NetworkRecord, proc: &OwnedFd) -> Setup<()> {
     let failed = || "cannot configure the pod's network".to_owned();
+    // The pods' network is IPv4. With ::1 alone a client that takes the first address of `localhost` finds nobody there,
+    // since most servers listen on IPv4 (as moby does without an IPv6 network).
+    set(proc, "sys/net/ipv6/conf/all/disable_ipv6", b"1")?;
     let mut netlink = what(Netlink::open(), failed)?;
     let loopback = what(netlink.index_of("lo"), failed)?;
     what(netlink.set_up(loopback), failed)?;
@@ -376,10 +379,18 @@ fn configure(network: &NetworkRecord, proc: &OwnedFd) -> Setup<()> {
     what(netlink.set_up(link), failed)?;
     what(netlink.add_default_route(network.gateway), failed)?;
     // As containerd sets it (`enable_unprivileged_ports`): a user other than 0 may serve port 80.
-    let setting = "sys/net/ipv4/ip_unprivileged_port_start";
-    let file = rustix::fs::openat(proc, setting, OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty());
-    let mut file = File::from(what(file, || format!("cannot open {setting}"))?);
-    what(file.write_all(b"0"), || format!("cannot write {setting}"))
+    set(proc, "sys/net/ipv4/ip_unprivileged_port_start", b"0")
+}
+
+/// Makes a setting of the network namespace that this process is in. A kernel without IPv6 has none for it.
+fn set(proc: &OwnedFd, setting: &str, value: &[u8]) -> Setup<()> {
+    match rustix::fs::openat(proc, setting, OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty()) {
+        Err(Errno::NOENT) if setting.starts_with("sys/net/ipv6/") => Ok(()),
+        file => {
+            let mut file = File::from(what(file, || format!("cannot open {setting}"))?);
+            what(file.write_all(value), || format!("cannot write {setting}"))
+        }
+    }
 }
 
 pub(super) fn tell(channel: &mut UnixStream) -> Setup<()> {
