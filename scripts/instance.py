@@ -54,9 +54,15 @@ class Instance:
         return http.client.HTTPSConnection(self.server.hostname, self.server.port, context=self.tls)
 
     def call(self, method, path, body=None, kind="application/json"):
-        headers = self.headers | {"Content-Type": kind}
-        self.connection.request(method, path, json.dumps(body) if body is not None else None, headers)
-        answer = self.connection.getresponse()
+        request = method, path, json.dumps(body) if body is not None else None, self.headers | {"Content-Type": kind}
+        try:
+            self.connection.request(*request)
+            answer = self.connection.getresponse()
+        except ConnectionError:
+            # The server ends connections that idle; nothing was done with a request that finds its end.
+            self.connection.close()
+            self.connection.request(*request)
+            answer = self.connection.getresponse()
         text = answer.read()
         if answer.status >= 300:
             sys.exit(f"{method} {path}: {answer.status} {text.decode()}")
