@@ -19,7 +19,7 @@ struct Known {
 /// What a watcher has done so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Times that it waited and went on.
+    /// Times that [`Watcher::next`](crate::Watcher::next) waited and went on; who waits for the descriptor counts for himself.
     pub wake_ups: u64,
     /// Looks at the path.
     pub looks: u64,
