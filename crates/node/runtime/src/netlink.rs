@@ -9,7 +9,7 @@ use netlink_packet_core::{
 };
 use netlink_packet_route::address::{AddressAttribute, AddressMessage};
 use netlink_packet_route::link::{
-    InfoData, InfoKind, InfoVeth, LinkAttribute, LinkFlags, LinkInfo, LinkMessage,
+    InfoData, InfoKind, InfoVeth, LinkAttribute, LinkExtentMask, LinkFlags, LinkInfo, LinkMessage,
 };
 use netlink_packet_route::route::{
     RouteAddress, RouteAttribute, RouteHeader, RouteMessage, RouteProtocol, RouteScope, RouteType,
@@ -34,6 +34,8 @@ pub(crate) struct Netlink {
 pub(crate) struct Link {
     pub(crate) index: u32,
     pub(crate) name: String,
+    /// Whether somebody has set it up.
+    pub(crate) is_up: bool,
 }
 
 /// An IPv4 network.
@@ -61,6 +63,23 @@ impl Network {
     }
 }
 
+impl Link {
+    fn of(reply: RouteNetlinkMessage) -> Option<Self> {
+        let RouteNetlinkMessage::NewLink(link) = reply else {
+            return None;
+        };
+        let name = link.attributes.iter().find_map(|attribute| match attribute {
+            LinkAttribute::IfName(name) => Some(name.clone()),
+            _ => None,
+        })?;
+        Some(Self {
+            index: link.header.index,
+            name,
+            is_up: link.header.flags.contains(LinkFlags::Up),
+        })
+    }
+}
+
 impl Netlink {
     pub(crate) fn open() -> io::Result<Self> {
         let mut socket = Socket::new(NETLINK_ROUTE)?;
@@ -71,30 +90,25 @@ impl Netlink {
 
     pub(crate) fn links(&mut self) -> io::Result<Vec<Link>> {
         let replies = self.dump(RouteNetlinkMessage::GetLink(LinkMessage::default()))?;
-        Ok(replies
-            .into_iter()
-            .filter_map(|reply| {
-                let RouteNetlinkMessage::NewLink(link) = reply else {
-                    return None;
-                };
-                let name = link.attributes.iter().find_map(|attribute| match attribute {
-                    LinkAttribute::IfName(name) => Some(name.clone()),
-                    _ => None,
-                })?;
-                Some(Link {
-                    index: link.header.index,
-                    name,
-                })
-            })
-            .collect())
+        Ok(replies.into_iter().filter_map(Link::of).collect())
     }
 
-    /// The index of a link, or `NotFound`.
+    /// One link by name, or `ENODEV`. It costs the same however many there are: each pod has one on the host.
+    pub(crate) fn link(&mut self, name: &str) -> io::Result<Link> {
+        let mut asked = LinkMessage::default();
+        asked.attributes.push(LinkAttribute::IfName(name.to_owned()));
+        // Its counters are most of what the kernel would say of it.
+        let mask = LinkAttribute::ExtMask(vec![LinkExtentMask::SkipStats]);
+        asked.attributes.push(mask);
+        self.send(RouteNetlinkMessage::GetLink(asked), NLM_F_REQUEST | NLM_F_ACK)?;
+        let mut found = None;
+        self.replies(|reply| found = Link::of(reply))?;
+        found.ok_or_else(|| io::Error::from_raw_os_error(libc::ENODEV))
+    }
+
+    /// The index of a link, or `ENODEV`.
     pub(crate) fn index_of(&mut self, name: &str) -> io::Result<u32> {
-        let found = self.links()?.into_iter().find(|link| link.name == name);
-        found
-            .map(|link| link.index)
-            .ok_or_else(|| io::Error::from_raw_os_error(libc::ENODEV))
+        Ok(self.link(name)?.index)
     }
 
     /// Every IPv4 network that this host has an address in or a route to, except those of the link `without`.
@@ -328,11 +342,9 @@ mod tests {
     #[test]
     fn the_hosts_loopback_is_found() {
         let mut netlink = Netlink::open().expect("a route socket needs no rights");
-        let index = netlink.index_of("lo").expect("every network namespace has one");
-        assert!(netlink.links().expect("links").contains(&Link {
-            index,
-            name: "lo".to_owned()
-        }));
+        let found = netlink.link("lo").expect("every network namespace has one");
+        assert_eq!(found.name, "lo");
+        assert!(netlink.links().expect("links").contains(&found));
         assert_eq!(
             netlink
                 .index_of("nosuchlink0")

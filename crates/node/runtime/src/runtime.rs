@@ -203,7 +203,8 @@ impl Runtime {
         if let Some(ids) = pods.with_pod(pod_uid, |pod| pod.ids) {
             return Ok(ids);
         }
-        let free = self.inner.instance.free_ids(|ids| pods.uses_ids(ids));
+        let used = pods.ids_in_use();
+        let free = self.inner.instance.free_ids(|ids| used.contains(&ids.base));
         let ids = free.ok_or(SandboxError::Exhausted("range of host ids"))?;
         let dir = self.pod_dir(pod_uid);
         blocking(move || {

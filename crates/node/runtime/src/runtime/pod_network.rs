@@ -252,16 +252,25 @@ pub(super) fn mend(id: &InstanceId, cidr: PodCidr) -> io::Result<()> {
 }
 
 fn ensure_bridge(netlink: &mut Netlink, name: &str, cidr: PodCidr) -> io::Result<()> {
-    match netlink.add_bridge(name) {
+    let found = match netlink.link(name) {
+        Err(error) if error.raw_os_error() == Some(libc::ENODEV) => {
+            // Pods that start at the same time may all find it gone.
+            match netlink.add_bridge(name) {
+                Err(error) if error.raw_os_error() != Some(libc::EEXIST) => return Err(error),
+                _ => netlink.link(name)?,
+            }
+        }
+        found => found?,
+    };
+    match netlink.add_address(found.index, cidr.gateway(), cidr.prefix_len()) {
         Err(error) if error.raw_os_error() != Some(libc::EEXIST) => return Err(error),
         _ => {}
     }
-    let index = netlink.index_of(name)?;
-    match netlink.add_address(index, cidr.gateway(), cidr.prefix_len()) {
-        Err(error) if error.raw_os_error() != Some(libc::EEXIST) => return Err(error),
-        _ => {}
+    if found.is_up {
+        Ok(())
+    } else {
+        netlink.set_up(found.index)
     }
-    netlink.set_up(index)
 }
 
 /// A pod's place in the network.

@@ -237,8 +237,9 @@ impl Pods {
         .unwrap_or(false)
     }
 
-    pub(crate) fn uses_ids(&self, ids: IdRange) -> bool {
-        self.table.lock().values().any(|pod| pod.ids == ids)
+    /// Where the range of each pod begins.
+    pub(crate) fn ids_in_use(&self) -> BTreeSet<u32> {
+        self.table.lock().values().map(|pod| pod.ids.base).collect()
     }
 
     /// Every address that a pod has.

@@ -355,11 +355,15 @@ fn connect(network: &NetworkRecord, helper: i32) -> Setup<()> {
     let failed = || format!("cannot connect the pod to the bridge {}", network.bridge);
     let mut netlink = what(Netlink::open(), failed)?;
     let bridge = what(netlink.index_of(&network.bridge), failed)?;
-    what(netlink.remove_link(&network.host_link), failed)?;
-    what(
-        netlink.add_veth(&network.host_link, bridge, "eth0", helper as u32),
-        failed,
-    )
+    let added = match netlink.add_veth(&network.host_link, bridge, "eth0", helper as u32) {
+        // Of a shim that was killed, and whose network has not ended yet.
+        Err(error) if error.raw_os_error() == Some(libc::EEXIST) => {
+            what(netlink.remove_link(&network.host_link), failed)?;
+            netlink.add_veth(&network.host_link, bridge, "eth0", helper as u32)
+        }
+        added => added,
+    };
+    what(added, failed)
 }
 
 /// From the pod's side: loopback, address, route.
