@@ -28,6 +28,12 @@ use tracing_subscriber::EnvFilter;
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
+// SAFETY: the declaration is that of mimalloc.h, which asks nothing of the caller.
+unsafe extern "C" {
+    /// Gives freed memory back to the system, which the allocator otherwise does while it is busy, and after a while.
+    safe fn mi_collect(force: bool);
+}
+
 /// The call was wrong.
 const EXIT_CALL: u8 = 2;
 /// Workers of the runtime: nothing on them blocks, so more would only add memory.
@@ -35,7 +41,7 @@ const RUNTIME_WORKERS: usize = 2;
 
 fn main() -> ExitCode {
     // A pod's shim is this program too; it must not see a thread, a runtime or a flag of ours.
-    if let Some(code) = hotmap_runtime::shim_main_if_asked() {
+    if let Some(code) = hotmap_runtime::shim_main_if_asked(|| mi_collect(true)) {
         return code;
     }
     hotmap_reload::resolve_names_by_files_and_dns();

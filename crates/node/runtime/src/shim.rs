@@ -44,21 +44,22 @@ const SHIM_OOM_SCORE_ADJ: &str = "-998";
 
 /// Becomes a pod's shim if this process was started as one; `None` otherwise.
 ///
-/// The first thing `main` calls: no other thread may exist yet, and arguments are not parsed.
-pub fn shim_main_if_asked() -> Option<ExitCode> {
+/// The first thing `main` calls: no other thread may exist yet, and arguments are not parsed. `give_back_memory` makes the program's
+/// allocator give freed memory back to the system: a shim idles for most of its life, and there is one for each pod.
+pub fn shim_main_if_asked(give_back_memory: fn()) -> Option<ExitCode> {
     let asked = env::args_os()
         .nth(1)
         .is_some_and(|argument| argument == SHIM_ARGUMENT);
-    asked.then(detach)
+    asked.then(|| detach(give_back_memory))
 }
 
 /// Leaves the agent's process tree: the process that it waits for ends at once.
-fn detach() -> ExitCode {
+fn detach(give_back_memory: fn()) -> ExitCode {
     // SAFETY: nothing is open yet but the standard streams; whatever else the agent leaked is not ours.
     let closed = unsafe { sys::close_all_but(&[0, 1, 2]) };
     match closed.and_then(|()| sys::clone_process(0, None)) {
         Ok(Cloned::Parent { .. }) => ExitCode::SUCCESS,
-        Ok(Cloned::Child) => run(),
+        Ok(Cloned::Child) => run(give_back_memory),
         Err(error) => {
             greet(&Greeting::Failed(format!("cannot start the shim: {error}")));
             ExitCode::FAILURE
@@ -66,8 +67,8 @@ fn detach() -> ExitCode {
     }
 }
 
-fn run() -> ExitCode {
-    let pod = match prepare() {
+fn run(give_back_memory: fn()) -> ExitCode {
+    let pod = match prepare(give_back_memory) {
         Ok(pod) => pod,
         Err(message) => {
             greet(&Greeting::Failed(message));
@@ -79,7 +80,7 @@ fn run() -> ExitCode {
     if let Ok(null) = File::options().write(true).open("/dev/null") {
         let _ = sys::duplicate_onto(null, 1);
     }
-    sys::trim_memory();
+    give_back_memory();
     match pod.serve() {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
@@ -95,7 +96,7 @@ fn greet(greeting: &Greeting) {
     let _ = writeln!(stdout, "{line}").and_then(|()| stdout.flush());
 }
 
-fn prepare() -> Setup<Pod> {
+fn prepare(give_back_memory: fn()) -> Setup<Pod> {
     what(rustix::process::setsid(), || "cannot begin a session".to_owned())?;
     let this = Some(rustix::process::getpid());
     what(rustix::process::set_child_subreaper(this), || {
@@ -129,7 +130,15 @@ fn prepare() -> Setup<Pod> {
         let pod_dir = what(env::current_dir(), || {
             "cannot name the pod's directory".to_owned()
         })?;
-        Pod::new(record.clone(), pod_dir, namespaces, group, listener, signals)
+        let doors = (listener, signals);
+        Pod::new(
+            record.clone(),
+            pod_dir,
+            namespaces,
+            group,
+            doors,
+            give_back_memory,
+        )
     };
     finish().inspect_err(|_| disconnect(&record))
 }

@@ -294,15 +294,6 @@ pub(crate) fn unshare_mounts_of_thread() -> io::Result<()> {
     Ok(unsafe { rustix::thread::unshare_unsafe(flags) }?)
 }
 
-/// Gives freed memory back to the system.
-pub(crate) fn trim_memory() {
-    #[cfg(target_env = "gnu")]
-    // SAFETY: malloc_trim may be called at any time.
-    unsafe {
-        libc::malloc_trim(0);
-    }
-}
-
 /// The start time of a process in clock ticks since boot (field 22 of its `stat`), which with its pid names it for good.
 pub(crate) fn start_ticks(pid: i32) -> io::Result<u64> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat"))?;

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    hotmap_runtime::shim_main_if_asked().unwrap_or_else(|| {
+    hotmap_runtime::shim_main_if_asked(|| ()).unwrap_or_else(|| {
         eprintln!("this program is started by hotmap, not by hand");
         ExitCode::from(2)
     })

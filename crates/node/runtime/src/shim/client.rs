@@ -9,9 +9,6 @@ use serde::Serialize;
 
 use crate::protocol::{self, FRAME_FDS_MAX, FrameBuffer};
 
-/// Bytes taken from a connection at once.
-const READ_BYTES: usize = 64 << 10;
-
 /// What a connection is waiting for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Mode {
@@ -66,14 +63,13 @@ impl Client {
         !self.outbox.is_empty()
     }
 
-    /// Reads what is there. An error means that the connection is over.
-    pub(crate) fn read(&mut self) -> io::Result<()> {
-        let mut bytes = vec![0; READ_BYTES];
-        match protocol::receive_with_fds(&self.stream, &mut bytes, &mut self.fds) {
+    /// Reads what is there, as much as `buffer` takes. An error means that the connection is over.
+    pub(crate) fn read(&mut self, buffer: &mut [u8]) -> io::Result<()> {
+        match protocol::receive_with_fds(&self.stream, buffer, &mut self.fds) {
             Ok(0) => Err(io::ErrorKind::UnexpectedEof.into()),
             Ok(_) if self.fds.len() > FRAME_FDS_MAX => Err(io::ErrorKind::InvalidData.into()),
             Ok(length) => {
-                self.inbox.extend(&bytes[..length]);
+                self.inbox.extend(&buffer[..length]);
                 if self.inbox.is_overfull() {
                     Err(io::ErrorKind::InvalidData.into())
                 } else {

@@ -40,8 +40,8 @@ const COMMANDS_MAX: usize = 64;
 /// Attempts on record at once; the agent removes old ones.
 const CONTAINERS_MAX: usize = 1_024;
 
-/// Bytes of output taken at once, which is what a pipe holds.
-const OUTPUT_BYTES: usize = 64 << 10;
+/// Bytes of output, or of requests, taken at once: what a pipe holds.
+const BUFFER_BYTES: usize = 64 << 10;
 
 /// Bytes of output that are made log lines of at once: forty times as many, should each be a line feed.
 const PIECE_BYTES: usize = 4 << 10;
@@ -66,6 +66,7 @@ pub(crate) struct Pod {
     clients: BTreeMap<u64, Client>,
     next_client: u64,
     buffer: Vec<u8>,
+    give_back_memory: fn(),
 }
 
 struct RunningCommand {
@@ -117,8 +118,8 @@ impl Pod {
         pod_dir: PathBuf,
         namespaces: Namespaces,
         group: Group,
-        listener: UnixListener,
-        signals: OwnedFd,
+        (listener, signals): (UnixListener, OwnedFd),
+        give_back_memory: fn(),
     ) -> Setup<Self> {
         let pid = std::process::id() as i32;
         let start_ticks = what(sys::start_ticks(pid), || {
@@ -139,7 +140,8 @@ impl Pod {
             commands: Vec::new(),
             clients: BTreeMap::new(),
             next_client: 0,
-            buffer: vec![0; OUTPUT_BYTES],
+            buffer: vec![0; BUFFER_BYTES],
+            give_back_memory,
         };
         what(pod.save(), || format!("cannot write {STATE_FILE}"))?;
         Ok(pod)
@@ -239,7 +241,10 @@ impl Pod {
         let Some(client) = self.clients.get_mut(&id) else {
             return;
         };
-        let mut open = client.flush().and_then(|()| client.read()).is_ok();
+        let mut open = client
+            .flush()
+            .and_then(|()| client.read(&mut self.buffer))
+            .is_ok();
         while open {
             let Some(client) = self.clients.get_mut(&id) else {
                 return;
@@ -286,7 +291,7 @@ impl Pod {
                 let outcome = self
                     .start(*container)
                     .map(|container| Some(Reply::Started { container }));
-                sys::trim_memory();
+                (self.give_back_memory)();
                 outcome
             }
             Call::Stop {
