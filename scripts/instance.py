@@ -99,7 +99,7 @@ def text_of(path):
 
 def memory_kib(pid):
     lines = dict(line.split(":", 1) for line in text_of(f"/proc/{pid}/smaps_rollup").splitlines()[1:])
-    return {name: int(lines[name].split()[0]) for name in ["Rss", "Anonymous"]}
+    return {name: int(lines[name].split()[0]) for name in ["Rss", "Anonymous", "Pss_Anon", "Private_Dirty"]}
 
 
 def kernel_objects(instance):

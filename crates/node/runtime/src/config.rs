@@ -23,7 +23,7 @@ pub struct RuntimeConfig {
     pub allow_privileged: bool,
     /// Host paths that no container sees, such as the data directory. `state_dir` is always among them.
     pub mask: Vec<PathBuf>,
-    /// The program that is re-executed as shim; [`RuntimeConfig::self_exe`] suits every binary whose `main`
+    /// The program that shims are forked from; [`RuntimeConfig::self_exe`] suits every binary whose `main`
     /// calls [`shim_main_if_asked`](crate::shim_main_if_asked).
     pub self_exe: PathBuf,
     /// The running boot. Pods recorded under another one are stale.

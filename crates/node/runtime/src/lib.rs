@@ -1,7 +1,7 @@
 //! Pod sandboxes and containers in CRI's nouns, over the host's own files.
 //!
 //! There are no images: a container's root is an overlay of the host's root, read through the eyes of an
-//! unprivileged user, with an upper directory of its own. One *shim* per pod (this program, re-executed
+//! unprivileged user, with an upper directory of its own. One *shim* per pod (forked from this program, re-executed
 //! before any runtime or thread exists) holds the pod's namespaces, its containers' standard streams, log
 //! files and exit codes, and outlives the agent that started it.
 //!

@@ -58,8 +58,25 @@ pub(crate) const RECORD_FILE: &str = "sandbox.json";
 pub(crate) const SHIM_LOG_FILE: &str = "shim.log";
 pub(crate) const LAYERS_DIR: &str = "c";
 
-/// The first argument of a process that is a shim.
+/// The first argument of a process that is a shim; the instance and the pod's uid follow. People and scripts find them by these.
 pub(crate) const SHIM_ARGUMENT: &str = "__hotmap-shim";
+
+/// The first argument of the process that shims are forked from. Agent and zygote are one program, executed from one file: what they say
+/// to each other has no versions.
+pub(crate) const ZYGOTE_ARGUMENT: &str = "__hotmap-zygote";
+
+/// The zygote's one message to the agent.
+pub(crate) const ZYGOTE_READY: &[u8; 1] = b".";
+
+/// The agent's message to the zygote is a pod's uid, and nothing is longer. The pod's directory, its shim's log and the pipe of the
+/// greeting come along.
+pub(crate) const POD_UID_BYTES_MAX: usize = 63;
+
+/// What may be part of paths, arguments and cgroups as the uid of a pod.
+pub(crate) fn is_pod_uid(uid: &str) -> bool {
+    let safe = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
+    (1..=POD_UID_BYTES_MAX).contains(&uid.len()) && uid.bytes().all(safe)
+}
 
 /// One request.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -222,7 +239,7 @@ pub(crate) enum Refusal {
     Unsupported,
 }
 
-/// The first thing a shim prints on its stdout, as one line.
+/// The first thing a shim says, as one line on the pipe that is its stdout until then.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Greeting {

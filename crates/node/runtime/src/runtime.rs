@@ -15,6 +15,7 @@ mod removal;
 mod spawn;
 mod state_dir;
 mod validate;
+mod zygote;
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -46,6 +47,7 @@ pub use mount_swap::{MountSwap, MountSwaps, Swapped};
 pub use pod_network::{NetworkTrouble, PodNetwork};
 use pods::{IDS_FILE, Pod, Pods};
 use removal::remove_tree;
+use zygote::Zygote;
 
 /// A shim answers everything but `stop` and `exec` at once; a start may wait for a slow disk.
 const REPLY_PATIENCE: Duration = Duration::from_secs(40);
@@ -69,6 +71,7 @@ struct Inner {
     network: PodNetwork,
     unenforced: Vec<Unenforced>,
     pods: Arc<Pods>,
+    zygote: Zygote,
     addresses: Mutex<Addresses>,
     /// Taken for as long as ids or addresses are chosen and written down.
     choosing: tokio::sync::Mutex<()>,
@@ -154,6 +157,7 @@ impl Runtime {
             found,
         } = prepared;
         let inner = Inner {
+            zygote: Zygote::of(&config),
             config,
             instance,
             network,
@@ -313,7 +317,7 @@ impl Runtime {
                     }
                 })?;
             }
-            spawn::shim(&inner.config.self_exe, &dir, &record)
+            spawn::shim(&inner.zygote, &dir, &record)
         })
         .await?;
         self.attach(&pod_uid).await.map_err(SandboxError::Shim)

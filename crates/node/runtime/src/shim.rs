@@ -1,9 +1,9 @@
 //! The shim: one small, single-threaded process per pod.
 //!
-//! The agent starts it by re-executing its own program with [`SHIM_ARGUMENT`](crate::protocol::SHIM_ARGUMENT) in the
-//! pod's directory, where `sandbox.json` says what to make. It forks once, so that it belongs to nobody, takes a session and a
-//! cgroup of its own, makes the namespaces, writes `state.json`, listens on `shim.sock` and says so in one line on stdout. From then
-//! on it ends only by the agent's `shutdown` or by SIGKILL, and with it end all processes of the pod.
+//! The agent re-executes its own program once, as the [`zygote`], and has each shim forked from that, in the pod's directory, where
+//! `sandbox.json` says what to make. A shim belongs to nobody; it takes a session and a cgroup of its own, makes the namespaces,
+//! writes `state.json`, listens on `shim.sock` and says so in one line on its stdout. From then on it ends only by the agent's
+//! `shutdown` or by SIGKILL, and with it end all processes of the pod.
 
 mod accounts;
 mod attached;
@@ -19,6 +19,7 @@ mod pod;
 mod rootfs;
 mod seccomp;
 mod shared_pids;
+mod zygote;
 
 use std::env;
 use std::fs::{self, File};
@@ -30,9 +31,9 @@ use rustix::fs::Mode;
 
 use crate::cgroup;
 use crate::netlink::Netlink;
-use crate::protocol::{Greeting, RECORD_FILE, SHIM_ARGUMENT, SOCKET_FILE};
+use crate::protocol::{Greeting, RECORD_FILE, SOCKET_FILE, ZYGOTE_ARGUMENT};
 use crate::status::SandboxRecord;
-use crate::sys::{self, Cloned};
+use crate::sys;
 
 use namespaces::Namespaces;
 use pod::Pod;
@@ -42,29 +43,25 @@ pub(crate) use rootfs::{attach, filesystem};
 /// What upstream gives a pod's infrastructure (`PodInfraOOMAdj`).
 const SHIM_OOM_SCORE_ADJ: &str = "-998";
 
-/// Becomes a pod's shim if this process was started as one; `None` otherwise.
+/// What a terminal or a service manager stops processes with. Whoever stops a service stops all its processes; pods outlive it.
+const IGNORED: [i32; 5] = [
+    libc::SIGHUP,
+    libc::SIGINT,
+    libc::SIGQUIT,
+    libc::SIGTERM,
+    libc::SIGPIPE,
+];
+
+/// Becomes the process that the shims of pods are forked from, or in the end such a shim, if this process was started for it; `None`
+/// otherwise.
 ///
 /// The first thing `main` calls: no other thread may exist yet, and arguments are not parsed. `give_back_memory` makes the program's
 /// allocator give freed memory back to the system: a shim idles for most of its life, and there is one for each pod.
 pub fn shim_main_if_asked(give_back_memory: fn()) -> Option<ExitCode> {
     let asked = env::args_os()
         .nth(1)
-        .is_some_and(|argument| argument == SHIM_ARGUMENT);
-    asked.then(|| detach(give_back_memory))
-}
-
-/// Leaves the agent's process tree: the process that it waits for ends at once.
-fn detach(give_back_memory: fn()) -> ExitCode {
-    // SAFETY: nothing is open yet but the standard streams; whatever else the agent leaked is not ours.
-    let closed = unsafe { sys::close_all_but(&[0, 1, 2]) };
-    match closed.and_then(|()| sys::clone_process(0, None)) {
-        Ok(Cloned::Parent { .. }) => ExitCode::SUCCESS,
-        Ok(Cloned::Child) => run(give_back_memory),
-        Err(error) => {
-            greet(&Greeting::Failed(format!("cannot start the shim: {error}")));
-            ExitCode::FAILURE
-        }
-    }
+        .is_some_and(|argument| argument == ZYGOTE_ARGUMENT);
+    asked.then(|| zygote::detach(give_back_memory))
 }
 
 fn run(give_back_memory: fn()) -> ExitCode {
@@ -104,14 +101,7 @@ fn prepare(give_back_memory: fn()) -> Setup<Pod> {
     })?;
     let _ = rustix::thread::set_name(c"hotmap-shim");
     rustix::process::umask(Mode::from(0o077));
-    // Whoever stops a service stops all its processes; pods outlive it.
-    sys::ignore_signals(&[
-        libc::SIGHUP,
-        libc::SIGINT,
-        libc::SIGQUIT,
-        libc::SIGTERM,
-        libc::SIGPIPE,
-    ]);
+    sys::ignore_signals(&IGNORED);
     let record = read_record()?;
     let group = cgroup::Instance::find(&record.instance_id).pod(&record.config.pod_uid);
     group.make_pod(&record.config.resources)?;

@@ -24,13 +24,23 @@ pub(crate) enum Cloned {
 ///
 /// The process must have one thread: the child goes on with a copy of this one's memory.
 pub(crate) fn clone_process(namespaces: u64, cgroup: Option<BorrowedFd<'_>>) -> io::Result<Cloned> {
+    clone3(namespaces, libc::SIGCHLD, cgroup)
+}
+
+/// A fork whose parent is that of this process: nothing of it is left here to be reaped. The process must have one thread.
+pub(crate) fn clone_sibling() -> io::Result<Cloned> {
+    // Its end is told as that of this process would be.
+    clone3(libc::CLONE_PARENT as u64, 0, None)
+}
+
+fn clone3(flags: u64, exit_signal: i32, cgroup: Option<BorrowedFd<'_>>) -> io::Result<Cloned> {
     debug_assert_eq!(thread_count(), 1, "only a single-threaded process may fork here");
     let mut pidfd: RawFd = -1;
     // SAFETY: clone_args is plain integers, for which zero is "absent".
     let mut args: libc::clone_args = unsafe { std::mem::zeroed() };
-    args.flags = namespaces | libc::CLONE_PIDFD as u64;
+    args.flags = flags | libc::CLONE_PIDFD as u64;
     args.pidfd = ptr::from_mut(&mut pidfd) as u64;
-    args.exit_signal = libc::SIGCHLD as u64;
+    args.exit_signal = exit_signal as u64;
     if let Some(cgroup) = cgroup {
         args.flags |= CLONE_INTO_CGROUP;
         args.cgroup = cgroup.as_raw_fd() as u64;
@@ -142,6 +152,15 @@ pub(crate) fn wait_for_signals() {
 
 /// Overwrites what `/proc/<pid>/cmdline` shows of this process, which anybody may read. Best effort.
 pub(crate) fn hide_arguments() {
+    change_arguments(|area| area.fill(0));
+}
+
+/// Makes `/proc/<pid>/cmdline` show these arguments behind the program's name, as far as the present ones leave room. Best effort.
+pub(crate) fn set_arguments(arguments: &[&str]) {
+    change_arguments(|area| fill_arguments(area, arguments));
+}
+
+fn change_arguments(change: impl FnOnce(&mut [u8])) {
     let Ok(stat) = fs::read_to_string("/proc/self/stat") else {
         return;
     };
@@ -154,7 +173,20 @@ pub(crate) fn hide_arguments() {
     {
         // SAFETY: fields 48 and 49 are where the kernel put the arguments of this process, in memory that is ours to write;
         // nothing of ours refers to them, and this process reads its arguments no more.
-        unsafe { ptr::write_bytes(start as *mut u8, 0, end - start) };
+        change(unsafe { std::slice::from_raw_parts_mut(start as *mut u8, end - start) });
+    }
+}
+
+/// The last byte stays zero: without it the kernel takes the environment for more of the arguments.
+fn fill_arguments(area: &mut [u8], arguments: &[&str]) {
+    let program = area.iter().position(|byte| *byte == 0);
+    let rest = &mut area[program.map_or(0, |end| end + 1)..];
+    let text: String = arguments.iter().map(|one| format!("{one}\0")).collect();
+    let length = text.len().min(rest.len());
+    rest.fill(0);
+    rest[..length].copy_from_slice(&text.as_bytes()[..length]);
+    if let Some(last) = rest.last_mut() {
+        *last = 0;
     }
 }
 
@@ -304,4 +336,22 @@ pub(crate) fn start_ticks(pid: i32) -> io::Result<u64> {
         .nth(19)
         .and_then(|field| field.parse().ok());
     ticks.ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "no start time in stat"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arguments_are_written_over_others_and_end_where_those_ended() {
+        for (uid, shown) in [
+            ("abcd", "/program\0shim\0abcd\0"),
+            ("ab", "/program\0shim\0ab\0\0\0"),
+            ("abcdefg", "/program\0shim\0abcd\0"),
+        ] {
+            let mut area = *b"/program\0zygote\0--\0";
+            fill_arguments(&mut area, &["shim", uid]);
+            assert_eq!(String::from_utf8_lossy(&area), shown);
+        }
+    }
 }

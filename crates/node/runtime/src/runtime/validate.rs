@@ -1,6 +1,7 @@
 //! Names and values that become paths, interface names and arguments.
 
 use crate::config::IdRange;
+use crate::protocol;
 use crate::spec::{ContainerConfig, SandboxConfig};
 
 /// Linux's `HOST_NAME_MAX`.
@@ -15,8 +16,7 @@ const GROUPS_MAX: usize = 65_536;
 type Checked = Result<(), String>;
 
 pub(crate) fn pod_uid(uid: &str) -> Checked {
-    let safe = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
-    if (1..=63).contains(&uid.len()) && uid.bytes().all(safe) {
+    if protocol::is_pod_uid(uid) {
         Ok(())
     } else {
         Err(format!("pod uid {uid:?} must be 1 to 63 of [A-Za-z0-9-]"))

@@ -11,3 +11,4 @@ mod mount_swaps;
 mod restart;
 mod sessions;
 mod shared_pids;
+mod zygote;

@@ -281,6 +281,10 @@ async fn kill_9_of_the_agents_whole_process_group_touches_no_pod() {
     let group = rustix::process::Pid::from_child(&agent);
     rustix::process::kill_process_group(group, rustix::process::Signal::KILL).expect("killed");
     agent.wait().expect("a child");
+    // In a session of its own, and gone all the same.
+    while !fixture.zygotes().is_empty() {
+        std::thread::yield_now();
+    }
     let runtime = fixture.open().await;
     let exit = exit_of(&mut runtime.events(), "web", 0).await;
     assert_eq!((exit.exit_code, exit.lost), (4, false));
