@@ -20,6 +20,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 use crate::{
     cli::AgentArgs,
+    clock_jumps,
     data_dir::{self, DataDir, DataDirError},
     node_flags::{NodeCallError, NodeConfig},
     output::say,
@@ -93,7 +94,9 @@ pub(crate) async fn run(call: AgentCall) -> anyhow::Result<()> {
     let url = api.server.url();
     let authority_pem = String::from_utf8_lossy(&api.ca_pem).into_owned();
     let client = Client::new(api)?;
-    let _rotation = joined.map(|joined| AbortOnDropHandle::new(joined.keep_fresh(client.clone())));
+    let (_clock, clock_jumps) = clock_jumps::listen();
+    let _rotation =
+        joined.map(|joined| AbortOnDropHandle::new(joined.keep_fresh(client.clone(), clock_jumps.clone())));
     let metrics = Metrics::default();
     let config = AgentConfig {
         node_name: call.node.name.clone(),
@@ -113,6 +116,7 @@ pub(crate) async fn run(call: AgentCall) -> anyhow::Result<()> {
         sync_frequency: call.node.following.sync_frequency,
         avoid_node_selector: call.node.following.fault_avoid_node_selector,
         hold_watches: call.node.following.fault_hold_watches,
+        clock_jumps: clock_jumps.clone(),
         metrics: metrics.clone(),
     };
     let starting = async {
@@ -145,6 +149,7 @@ pub(crate) async fn run(call: AgentCall) -> anyhow::Result<()> {
         node_name: call.node.name.clone(),
         names: vec![call.node.name, node_ip.to_string()],
         authority_pem,
+        clock_jumps,
         metrics,
     }
     .open();

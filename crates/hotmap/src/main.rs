@@ -3,6 +3,7 @@
 mod agent;
 mod bench;
 mod cli;
+mod clock_jumps;
 mod data_dir;
 mod down;
 mod following;

@@ -6,6 +6,7 @@ use anyhow::Context;
 use futures_util::{FutureExt, future::BoxFuture};
 use hotmap_agent::{Access, Metrics, ServingRotation};
 use hotmap_client::{Client, ClientError, ResourcePath, WriteParams};
+use hotmap_clock::ClockJumps;
 use hotmap_object::Status;
 use hotmap_server::{NodeDoorConfig, NodeGate, NodeUser, ServingPair, open_node_door};
 use prometheus_client::registry::Registry;
@@ -40,6 +41,7 @@ pub(super) struct Door {
     pub(super) names: Vec<String>,
     /// Who signs the certificates of clients.
     pub(super) authority_pem: String,
+    pub(super) clock_jumps: ClockJumps,
     pub(super) metrics: Metrics,
 }
 
@@ -54,6 +56,7 @@ impl Door {
         let rotation = ServingRotation {
             node_name: self.node_name.clone(),
             names: self.names,
+            clock_jumps: self.clock_jumps,
         };
         let text = |pem: Vec<u8>| String::from_utf8_lossy(&pem).into_owned();
         let renewing = rotation.run(self.client.clone(), move |identity| {

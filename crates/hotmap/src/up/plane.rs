@@ -5,6 +5,7 @@ use std::{net::SocketAddr, path::Path, sync::Arc};
 use anyhow::{Context, anyhow};
 use hotmap_agent::{Access, Agent, AgentConfig, ApiForPods, DigestKey, Metrics, PreparedAgent};
 use hotmap_client::{Client, ClientConfig, Server, Timeouts};
+use hotmap_clock::ClockJumps;
 use hotmap_runtime::{BootId, PodNetwork};
 use hotmap_server::{
     NodeAccess, ServerConfig,
@@ -18,11 +19,12 @@ use tokio::{
     sync::{oneshot, watch},
     task::{JoinError, JoinHandle, JoinSet, spawn_blocking},
 };
+use tokio_util::task::AbortOnDropHandle;
 
 use super::{
     certificate_signer::OwnAuthority, config::UpConfig, local_collections::LocalCollections, pods_door,
 };
-use crate::{data_dir::DataDir, node_access::LocalNode, node_flags::NodeConfig};
+use crate::{clock_jumps, data_dir::DataDir, node_access::LocalNode, node_flags::NodeConfig};
 
 /// A running instance.
 pub(super) struct Plane {
@@ -39,6 +41,8 @@ pub(super) struct Plane {
     pods: Option<Access>,
     /// What they are connected to.
     pod_network: Option<PodNetwork>,
+    clock_jumps: ClockJumps,
+    _clock: AbortOnDropHandle<()>,
 }
 
 impl Plane {
@@ -57,11 +61,12 @@ impl Plane {
         // What the kubeconfig names must be in the certificate.
         names.push(reachable(address).ip().to_string());
         let mut registry = Registry::default();
+        let (clock, clock_jumps) = clock_jumps::listen();
         let mut prepared = match &config.node {
             Some(node) => {
                 let metrics = Metrics::default();
                 metrics.register(&mut registry);
-                Some(prepare_node(node, data_dir, address, metrics).await?)
+                Some(prepare_node(node, data_dir, address, metrics, clock_jumps.clone()).await?)
             }
             None => None,
         };
@@ -120,6 +125,8 @@ impl Plane {
             stop_clients,
             pods: None,
             pod_network,
+            clock_jumps,
+            _clock: clock,
         };
         let Ok(objects) = ready.await else {
             return Err(plane.failed().await);
@@ -140,8 +147,11 @@ impl Plane {
         let stopping = stopped(self.stop_clients.subscribe());
         let root_ca = self.credentials.authority_pem().to_owned();
         let signer = Arc::new(OwnAuthority(self.credentials.signer()));
+        let clock_jumps = self.clock_jumps.clone();
         self.clients.spawn(async move {
-            Ok(hotmap_workload::run(client, collections, &root_ca, signer, stopping).await?)
+            let controllers =
+                hotmap_workload::run(client, collections, &root_ca, signer, clock_jumps, stopping);
+            Ok(controllers.await?)
         });
         Ok(())
     }
@@ -257,6 +267,7 @@ async fn prepare_node(
     data_dir: &DataDir,
     address: SocketAddr,
     metrics: Metrics,
+    clock_jumps: ClockJumps,
 ) -> anyhow::Result<PreparedAgent> {
     let digest_key = data_dir.join("digest.key");
     spawn_blocking(move || DigestKey::create_if_missing(&digest_key)).await??;
@@ -278,6 +289,7 @@ async fn prepare_node(
         sync_frequency: config.following.sync_frequency,
         avoid_node_selector: config.following.fault_avoid_node_selector,
         hold_watches: config.following.fault_hold_watches,
+        clock_jumps,
         metrics,
     };
     Agent::prepare(config).await.context("the node does not start")

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use hotmap_agent::{JoinConfig, JoinError, Rotation, join};
 use hotmap_client::{AuthorityError, AuthorityHash, Client, ClientConfig, ResourcePath, WriteParams};
+use hotmap_clock::ClockJumps;
 use serde_json::{Value, json};
 
 use crate::harness::{PATIENCE, Server, finish, hotmap, is_private};
@@ -98,6 +99,7 @@ fn a_node_joins_with_a_token_and_stays_without_it() {
             kubeconfig: kubeconfig.clone(),
             node_name: "n1".to_owned(),
             at_start: true,
+            clock_jumps: ClockJumps::never(),
         };
         let mut watch = node
             .watch(

@@ -12,6 +12,7 @@ use std::{
 };
 
 use hotmap_client::{Backoff, Client, ClientError, ClientListWatch, FollowEvent, RawObject, ResourcePath};
+use hotmap_clock::ClockJumps;
 use hotmap_runtime::{
     BootId, ConfigError, Event, HostImagesError, OpenError, PodCidr, PodNetwork, PodNetworkConfig, Prepared,
     PurgeError, Runtime, RuntimeConfig, SandboxState, Unenforced,
@@ -87,6 +88,8 @@ pub struct AgentConfig {
     pub avoid_node_selector: bool,
     /// Holds back every change that a watch of a ConfigMap or Secret brings, so that a test sees what else delivers it.
     pub hold_watches: bool,
+    /// Tells when the clock of this machine was set.
+    pub clock_jumps: ClockJumps,
     /// Counts what the node does.
     pub metrics: Metrics,
 }
@@ -230,7 +233,13 @@ impl Agent {
         let server = objects::probe(&client, &machine.name).await;
         let lease = register(&client, &machine, &config.instance_id, server).await?;
         tell_unenforced(runtime.unenforced(), &machine.name, &recorder, &config.metrics);
-        let held = node::keep_alive(client.clone(), machine.clone(), lease, server);
+        let held = node::keep_alive(
+            client.clone(),
+            machine.clone(),
+            lease,
+            server,
+            config.clock_jumps.clone(),
+        );
         tasks.spawn(async { AgentError::Fenced(held.await) });
         let telling =
             reports
@@ -265,7 +274,8 @@ impl Agent {
             };
             let on_change = Arc::new(on_change(shared.clone(), Arc::clone(&nudges)));
             let objects = ObjectCache::start(client.clone(), following, on_change, config.metrics.clone());
-            let tokens = TokenCache::new(client.clone(), SystemClock, Arc::new(on_token(shared.clone())));
+            let on_token = Arc::new(on_token(shared.clone()));
+            let tokens = TokenCache::new(client.clone(), SystemClock, config.clock_jumps, on_token);
             volumes.look_up_in(Arc::clone(&objects), Arc::clone(&tokens), reports.clone(), events);
             Shared {
                 client,
@@ -536,6 +546,7 @@ pub async fn down(data_dir: &Path, instance_id: &str) -> Result<(), AgentError> 
         sync_frequency: Duration::from_secs(60),
         avoid_node_selector: false,
         hold_watches: false,
+        clock_jumps: ClockJumps::never(),
         metrics: Metrics::default(),
     };
     Runtime::purge(runtime_config(&config)?).await?;

@@ -10,6 +10,7 @@ use std::{
 };
 
 use hotmap_client::{Client, ClientError, PatchType, ResourcePath, WriteParams};
+use hotmap_clock::ClockJumps;
 use hotmap_object::{Quantity, timestamp};
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -202,12 +203,14 @@ pub(crate) async fn register(
     Ok(())
 }
 
-/// Says that the node is there, until another agent does: a heartbeat needs a clock.
+/// Says that the node is there, until another agent does: a heartbeat needs a clock. When that jumps the lease may look run
+/// out, or renewed in the future, to others: it is renewed at once.
 pub(crate) async fn keep_alive(
     client: Client,
     machine: Machine,
     mut lease: NodeLease,
     server: ServerKind,
+    mut clock_jumps: ClockJumps,
 ) -> HeldByAnother {
     let mut told = Instant::now();
     loop {
@@ -221,7 +224,10 @@ pub(crate) async fn keep_alive(
             Ok(false) => {}
             Err(error) => warn!(node = %machine.name, %error, "node status not refreshed"),
         }
-        tokio::time::sleep(LEASE_RENEWAL).await;
+        tokio::select! {
+            () = tokio::time::sleep(LEASE_RENEWAL) => {}
+            () = clock_jumps.next() => {}
+        }
     }
 }
 

@@ -5,6 +5,9 @@
 //!                                                       ▲───────────────────────────────────────────────────────┘
 //! ```
 //!
+//! A token lives by the wall clock, a timer does not: when the clock jumps, a token whose time is over, or has not come, is
+//! replaced at once.
+//!
 //! When a token is due, and what is said while there is none, follow `pkg/kubelet/token/token_manager.go`, Kubernetes 1.36.
 //! One timer per token and no other; nothing is kept on disk, so that a node that starts anew asks anew.
 
@@ -18,6 +21,8 @@ use std::{
 
 use bytes::Bytes;
 use hotmap_client::{Backoff, Client};
+use hotmap_clock::ClockJumps;
+use jiff::Timestamp;
 use parking_lot::Mutex;
 use tokio::task::AbortHandle;
 use tracing::{info, warn};
@@ -78,6 +83,7 @@ pub(crate) type OnToken = Arc<dyn Fn(&str) + Send + Sync>;
 pub(crate) struct TokenCache<A = Client, C = SystemClock> {
     api: A,
     clock: C,
+    clock_jumps: ClockJumps,
     on_token: OnToken,
     held: Mutex<BTreeMap<TokenRef, Held>>,
 }
@@ -97,10 +103,12 @@ impl Drop for Held {
 }
 
 impl<A: Ask, C: Clock> TokenCache<A, C> {
-    pub(crate) fn new(api: A, clock: C, on_token: OnToken) -> Arc<Self> {
+    /// `clock_jumps` are those of `clock`.
+    pub(crate) fn new(api: A, clock: C, clock_jumps: ClockJumps, on_token: OnToken) -> Arc<Self> {
         Arc::new(Self {
             api,
             clock,
+            clock_jumps,
             on_token,
             held: Mutex::default(),
         })
@@ -143,25 +151,38 @@ impl<A: Ask, C: Clock> TokenCache<A, C> {
 
     async fn keep(self: Arc<Self>, token: TokenRef) {
         let mut retries = Backoff::seeded(RETRY_MIN, RETRY_MAX);
+        let mut clock_jumps = self.clock_jumps.clone();
         let (namespace, pod) = (&token.namespace, &token.pod);
         loop {
-            let pause = match self.api.ask(&token).await {
+            // Before it is asked for: a jump between the server's signature and now must count.
+            let begins = self.clock.now();
+            match self.api.ask(&token).await {
                 Ok(issued) => {
                     retries.reset();
-                    let after = renewed_after(issued.lifetime, jitter());
+                    let lasts = renewed_after(issued.lifetime, jitter());
                     info!(%namespace, %pod, service_account = %token.service_account, expires_at = %issued.expires_at,
                         "service account token issued");
                     self.learn(&token, Ok(issued));
-                    after
+                    self.sleep_for(Term { begins, lasts }, &mut clock_jumps).await;
                 }
                 Err(failure) => {
                     warn!(%namespace, %pod, service_account = %token.service_account, error = %failure,
                         "service account token not issued");
                     self.learn(&token, Err(failure));
-                    retries.next_delay()
+                    self.clock.sleep(retries.next_delay()).await;
                 }
-            };
-            self.clock.sleep(pause).await;
+            }
+        }
+    }
+
+    /// Returns when a token is due: in time, or because the clock says so after a jump.
+    async fn sleep_for(&self, term: Term, clock_jumps: &mut ClockJumps) {
+        let mut left = Some(term.lasts);
+        while let Some(pause) = left {
+            tokio::select! {
+                () = self.clock.sleep(pause) => return,
+                () = clock_jumps.next() => left = term.left(self.clock.now()),
+            }
         }
     }
 
@@ -188,6 +209,22 @@ impl<A: Ask, C: Clock> TokenCache<A, C> {
         if is_news {
             (self.on_token)(&token.pod_uid);
         }
+    }
+}
+
+/// The time for which a token is used, by the clock of this machine, whatever that of the API says.
+#[derive(Debug, Clone, Copy)]
+struct Term {
+    begins: Timestamp,
+    lasts: Duration,
+}
+
+impl Term {
+    /// What is left of it; `None` if it is over, or if it has not begun: the clock was set back, and nobody takes a token
+    /// from the future (`pkg/serviceaccount/claims.go`, a minute aside).
+    fn left(&self, now: Timestamp) -> Option<Duration> {
+        let used = Duration::try_from(now.duration_since(self.begins)).ok()?;
+        self.lasts.checked_sub(used).filter(|left| !left.is_zero())
     }
 }
 

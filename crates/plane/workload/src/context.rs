@@ -3,6 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use hotmap_client::{Client, ClientError, DeleteParams, PatchType, RawObject, ResourcePath, WriteParams};
+use hotmap_clock::ClockJumps;
 use jiff::Timestamp;
 use serde_json::Value;
 use tokio::task::JoinSet;
@@ -29,13 +30,14 @@ impl Clock for SystemClock {
     }
 }
 
-/// Client, informers, events and clock; cloning is cheap.
+/// Client, informers, events and clock, which tells of its jumps; cloning is cheap.
 #[derive(Clone)]
 pub(crate) struct Context {
     pub(crate) client: Client,
     pub(crate) informers: Arc<Informers>,
     pub(crate) events: Events,
     pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) clock_jumps: ClockJumps,
 }
 
 impl Context {
@@ -51,9 +53,13 @@ impl Context {
     /// Runs a controller once everything it looks at is known.
     pub(crate) fn start<C: Controller>(&self, controller: C, queue: Queue<Key>, tasks: &mut JoinSet<()>) {
         let informers = self.informers.clone();
+        let clock_jumps = match C::WAITS_FOR_TIMES_OF_DAY {
+            true => self.clock_jumps.clone(),
+            false => ClockJumps::never(),
+        };
         tasks.spawn(async move {
             informers.synced().await;
-            controller::run(Arc::new(controller), queue).await;
+            controller::run(Arc::new(controller), queue, clock_jumps).await;
         });
     }
 

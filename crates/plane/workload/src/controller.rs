@@ -3,6 +3,7 @@
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use hotmap_client::ClientError;
+use hotmap_clock::ClockJumps;
 use tokio::task::{Id, JoinError, JoinSet};
 use tracing::{error, warn};
 
@@ -41,13 +42,18 @@ pub(crate) trait Controller: Send + Sync + 'static {
     /// Its name in logs, upstream's where there is one: `deployment`.
     const NAME: &'static str;
 
+    /// Whether it must not be late for a time of day: then it looks at all that waits when the clock jumps. What only tidies
+    /// up is not hurried by a clock that may be wrong.
+    const WAITS_FOR_TIMES_OF_DAY: bool = false;
+
     /// Brings the object with this key one step further. Level-triggered: it works from what is, and doing it again is
     /// harmless.
     fn reconcile(&self, key: &Key) -> impl Future<Output = Result<Requeue, ReconcileError>> + Send;
 }
 
-/// Reconciles what the queue holds, for ever. A panic ends one reconcile.
-pub(crate) async fn run<C: Controller>(controller: Arc<C>, queue: Queue<Key>) {
+/// Reconciles what the queue holds, for ever; with each of `clock_jumps` also what waits there for its time. A panic ends
+/// one reconcile.
+pub(crate) async fn run<C: Controller>(controller: Arc<C>, queue: Queue<Key>, mut clock_jumps: ClockJumps) {
     let mut reconciles = JoinSet::new();
     let mut keys: HashMap<Id, Key> = HashMap::new();
     loop {
@@ -57,6 +63,7 @@ pub(crate) async fn run<C: Controller>(controller: Arc<C>, queue: Queue<Key>) {
                 let handle = reconciles.spawn(async move { controller.reconcile(&of).await });
                 keys.insert(handle.id(), key);
             }
+            () = clock_jumps.next() => queue.add_all_that_wait(),
             Some(ended) = reconciles.join_next_with_id() => {
                 let id = match &ended {
                     Ok((id, _)) => *id,
@@ -128,13 +135,42 @@ mod tests {
             looked_at,
         });
         let queue = Queue::default();
-        let running = tokio::spawn(run(script, queue.clone()));
+        let running = tokio::spawn(run(script, queue.clone(), ClockJumps::never()));
         queue.add(Key::new("a", "b"));
         for look in 0..4 {
             assert_eq!(looks.recv().await, Some(Key::new("a", "b")), "{look}");
         }
         assert!(
             tokio::time::timeout(Duration::from_secs(600), looks.recv())
+                .await
+                .is_err()
+        );
+        running.abort();
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_jump_of_the_clock_is_a_reason_to_look_at_all_that_waits() {
+        let (looked_at, mut looks) = mpsc::unbounded_channel();
+        let tomorrow: Result<Requeue, &str> = Ok(Requeue::After(Duration::from_secs(24 * 60 * 60)));
+        let script = Arc::new(Script {
+            answers: Mutex::new(vec![Ok(Requeue::Done), tomorrow, tomorrow]),
+            looked_at,
+        });
+        let queue = Queue::default();
+        let (jumper, clock_jumps) = ClockJumps::by_hand();
+        let running = tokio::spawn(run(script, queue.clone(), clock_jumps));
+        let key = Key::new("a", "b");
+        queue.add(key.clone());
+        for look in 0..3 {
+            let begun = tokio::time::Instant::now();
+            assert_eq!(looks.recv().await, Some(key.clone()), "{look}");
+            assert_eq!(begun.elapsed(), Duration::ZERO, "{look}");
+            // The look ends, and what it asks for is noted, before an hour has passed.
+            tokio::time::sleep(Duration::from_secs(60 * 60)).await;
+            jumper.jump();
+        }
+        assert!(
+            tokio::time::timeout(Duration::from_secs(48 * 60 * 60), looks.recv())
                 .await
                 .is_err()
         );

@@ -3,6 +3,7 @@
 use std::{any::Any, future::Future, sync::Arc, time::Duration};
 
 use hotmap_client::{Backoff, Client};
+use hotmap_clock::ClockJumps;
 use tokio::task::{JoinError, JoinSet};
 
 use crate::{
@@ -35,8 +36,8 @@ pub enum ControllerError {
 /// Runs the controllers until `shutdown` ends; then they stop where they are, which is safe at every point.
 ///
 /// They write through `client` and follow what they look at through `collections`: the client itself, or the server in
-/// this process. `root_ca` is what clients inside the cluster shall trust, PEM; `signer` signs for it. The client needs the rights that the server
-/// lists for controllers. A failed request is retried with back-off, for ever.
+/// this process. `root_ca` is what clients inside the cluster shall trust, PEM; `signer` signs for it; `clock_jumps` are those of this machine. The client
+/// needs the rights that the server lists for controllers. A failed request is retried with back-off, for ever.
 ///
 /// # Errors
 /// [`ControllerError`] if a controller itself breaks. None of them ends on its own account.
@@ -45,6 +46,7 @@ pub async fn run(
     collections: impl Collections,
     root_ca: &str,
     signer: Arc<dyn Signer>,
+    clock_jumps: ClockJumps,
     shutdown: impl Future<Output = ()>,
 ) -> Result<(), ControllerError> {
     let mut tasks = JoinSet::new();
@@ -54,6 +56,7 @@ pub async fn run(
         informers: Arc::new(Informers::default()),
         events,
         clock: Arc::new(SystemClock),
+        clock_jumps,
     };
     tasks.spawn(event_writer.run());
     tasks.spawn(namespace_lifecycle::run(context.clone(), collections.clone()));

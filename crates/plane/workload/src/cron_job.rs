@@ -67,6 +67,7 @@ pub(crate) fn start(context: &Context, tasks: &mut JoinSet<()>) {
 
 impl Controller for CronJobs {
     const NAME: &'static str = "cronjob";
+    const WAITS_FOR_TIMES_OF_DAY: bool = true;
 
     async fn reconcile(&self, key: &Key) -> Result<Requeue, ReconcileError> {
         let (mut tried, mut deleted) = (None, Vec::new());

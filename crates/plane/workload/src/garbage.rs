@@ -20,6 +20,7 @@ use hotmap_client::{
     Client, ClientError, DeleteParams, FollowEvent, Follower, ListWatch, PatchType, Propagation, RawObject,
     WriteParams,
 };
+use hotmap_clock::ClockJumps;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::{sync::watch, task::JoinSet};
@@ -69,7 +70,7 @@ pub(crate) fn start<C: Collections>(context: &Context, collections: &C, tasks: &
             .wait_for(|kinds| *kinds == 0)
             .await
             .expect("the followers hold the sender for ever");
-        controller::run(collector, queue).await;
+        controller::run(collector, queue, ClockJumps::never()).await;
     });
 }
 

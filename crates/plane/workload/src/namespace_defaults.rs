@@ -13,6 +13,7 @@ use std::sync::Arc;
 use hotmap_client::{
     ClientError, FollowEvent, Follower, ListWatch, PatchType, RawObject, ResourcePath, WriteParams,
 };
+use hotmap_clock::ClockJumps;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
@@ -61,7 +62,7 @@ pub(crate) fn start<C: Collections>(
         root_ca: root_ca.into(),
         known,
     });
-    tasks.spawn(controller::run(controller, queue));
+    tasks.spawn(controller::run(controller, queue, ClockJumps::never()));
 }
 
 fn core(plural: &'static str) -> ResourcePath {

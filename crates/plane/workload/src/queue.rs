@@ -85,6 +85,16 @@ impl<K: Clone + Eq + Hash + Ord> Queue<K> {
         self.shared.added.notify_one();
     }
 
+    /// Asks for a look at once at everything that was to be looked at in a while.
+    pub(crate) fn add_all_that_wait(&self) {
+        let mut state = self.shared.state.lock();
+        while let Some((at, _)) = state.timers.first().cloned() {
+            state.wake(at);
+        }
+        drop(state);
+        self.shared.added.notify_one();
+    }
+
     /// The next key that deserves a look; [`Queue::looked_at`] ends the look. For one caller at a time.
     pub(crate) async fn next(&self) -> K {
         loop {

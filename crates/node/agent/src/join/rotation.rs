@@ -3,6 +3,7 @@
 use std::{convert::Infallible, path::PathBuf, time::Duration};
 
 use hotmap_client::{Backoff, Client, ClientConfig, Identity};
+use hotmap_clock::ClockJumps;
 use jiff::{SignedDuration, Timestamp};
 use tracing::{info, warn};
 
@@ -15,7 +16,7 @@ use super::{
 /// The part of its life after which a certificate is replaced, in percent: drawn between both for each certificate, so
 /// that nodes which joined together do not ask together. Upstream's numbers (`client-go/util/certificate`, 1.36).
 const DUE_PERCENT: (u64, u64) = (70, 90);
-/// A timer does not count the time a machine sleeps: the clock is looked at so often.
+/// A jump of the clock is told; where the kernel does not tell, the clock is looked at so often.
 const LOOK_INTERVAL: Duration = Duration::from_secs(60 * 60);
 const RETRY_MIN: Duration = Duration::from_secs(1);
 const RETRY_MAX: Duration = Duration::from_secs(5 * 60);
@@ -28,6 +29,8 @@ pub struct Rotation {
     pub node_name: String,
     /// Replace the first certificate at once; for tests.
     pub at_start: bool,
+    /// Tells when the clock of this machine was set.
+    pub clock_jumps: ClockJumps,
 }
 
 impl Rotation {
@@ -38,12 +41,13 @@ impl Rotation {
             true => None,
             false => self.life().await,
         };
+        let clock_jumps = self.clock_jumps.clone();
         let of_client = OfClient {
             rotation: self,
             client,
             renewed,
         };
-        keep_fresh(life, of_client).await
+        keep_fresh(life, of_client, clock_jumps).await
     }
 
     async fn life(&self) -> Option<Validity> {
@@ -70,17 +74,20 @@ pub struct ServingRotation {
     pub node_name: String,
     /// Under which names and addresses it is reached; those of its Node, or somebody has to approve the request.
     pub names: Vec<String>,
+    /// Tells when the clock of this machine was set.
+    pub clock_jumps: ClockJumps,
 }
 
 impl ServingRotation {
     /// Asks for ever, as the node that `client` is known as; each certificate is handed to `install`.
     pub async fn run(self, client: Client, install: impl Fn(Identity) + Send + Sync) -> Infallible {
+        let clock_jumps = self.clock_jumps.clone();
         let of_server = OfServer {
             rotation: self,
             client,
             install,
         };
-        keep_fresh(None, of_server).await
+        keep_fresh(None, of_server, clock_jumps).await
     }
 }
 
@@ -130,7 +137,7 @@ impl<F: Fn(Identity) + Send + Sync> Renew for OfServer<F> {
     const WHAT: &'static str = "serving";
 
     async fn renew(&self) -> Result<Validity, JoinError> {
-        let ServingRotation { node_name, names } = &self.rotation;
+        let ServingRotation { node_name, names, .. } = &self.rotation;
         let identity =
             certificate::obtain(&self.client, node_name, Purpose::Serving(names), Timestamp::now).await?;
         let life = certificate::validity(&identity.certificate_pem).ok_or(JoinError::Foreign)?;
@@ -140,11 +147,15 @@ impl<F: Fn(Identity) + Send + Sync> Renew for OfServer<F> {
 }
 
 /// Renews when a life is nearly over, at once where there is none, and again after a pause where that fails.
-async fn keep_fresh<R: Renew>(mut life: Option<Validity>, certificate: R) -> Infallible {
+async fn keep_fresh<R: Renew>(
+    mut life: Option<Validity>,
+    certificate: R,
+    mut clock_jumps: ClockJumps,
+) -> Infallible {
     let mut retries = Backoff::seeded(RETRY_MIN, RETRY_MAX);
     loop {
         if let Some(life) = life.take() {
-            wait_until(due(life, draw())).await;
+            wait_until(due(life, draw()), &mut clock_jumps).await;
         }
         match certificate.renew().await {
             Ok(new) => {
@@ -184,13 +195,16 @@ fn due(life: Validity, percent: u64) -> Timestamp {
         .unwrap_or(life.until)
 }
 
-async fn wait_until(at: Timestamp) {
+async fn wait_until(at: Timestamp, clock_jumps: &mut ClockJumps) {
     loop {
         let left = Duration::try_from(at.duration_since(Timestamp::now())).unwrap_or_default();
         if left.is_zero() {
             return;
         }
-        tokio::time::sleep(left.min(LOOK_INTERVAL)).await;
+        tokio::select! {
+            () = tokio::time::sleep(left.min(LOOK_INTERVAL)) => {}
+            () = clock_jumps.next() => {}
+        }
     }
 }
 

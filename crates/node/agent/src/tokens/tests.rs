@@ -1,5 +1,6 @@
 use std::collections::VecDeque;
 
+use hotmap_clock::Jumper;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
 use tokio::sync::{Notify, mpsc};
@@ -9,12 +10,14 @@ use super::*;
 /// An API that answers what the test says, when it says it.
 struct Script {
     answers: tokio::sync::Mutex<mpsc::Receiver<Result<&'static str, &'static str>>>,
+    asked: Arc<Notify>,
     clock: Watch,
     lifetime: Duration,
 }
 
 impl Ask for Script {
     async fn ask(&self, _: &TokenRef) -> Result<Issued, String> {
+        self.asked.notify_one();
         let answer = self.answers.lock().await.recv().await;
         let Some(answer) = answer else {
             return std::future::pending().await;
@@ -63,6 +66,11 @@ impl Watch {
         }
     }
 
+    /// It is another time all at once, and nobody wakes.
+    fn set(&self, now: Duration) {
+        *self.0.now.lock() = now;
+    }
+
     /// Time goes by, and who sleeps wakes.
     fn pass(&self, pause: Duration) {
         *self.0.now.lock() += pause;
@@ -72,7 +80,9 @@ impl Watch {
 
 struct World {
     cache: Arc<TokenCache<Script, Watch>>,
+    asked: Arc<Notify>,
     clock: Watch,
+    jumper: Jumper,
     answers: mpsc::Sender<Result<&'static str, &'static str>>,
     told: mpsc::UnboundedReceiver<String>,
 }
@@ -80,18 +90,23 @@ struct World {
 fn world(lifetime_seconds: u64) -> World {
     let clock = Watch::default();
     let (answers, receiver) = mpsc::channel(8);
+    let asked = Arc::new(Notify::new());
     let (sender, told) = mpsc::unbounded_channel();
     let script = Script {
         answers: receiver.into(),
+        asked: Arc::clone(&asked),
         clock: clock.clone(),
         lifetime: Duration::from_secs(lifetime_seconds),
     };
     let on_token: OnToken = Arc::new(move |pod_uid: &str| {
         sender.send(pod_uid.to_owned()).expect("the test listens");
     });
+    let (jumper, clock_jumps) = ClockJumps::by_hand();
     World {
-        cache: TokenCache::new(script, clock.clone(), on_token),
+        cache: TokenCache::new(script, clock.clone(), clock_jumps, on_token),
+        asked,
         clock,
+        jumper,
         answers,
         told,
     }
@@ -199,6 +214,64 @@ async fn the_last_token_stands_until_it_expires() {
     world.answers.send(Ok("second")).await.expect("somebody asks");
     world.told.recv().await.expect("told");
     assert_eq!(world.cache.get(&token()), Ok(Bytes::from("second")));
+}
+
+#[tokio::test]
+async fn a_jump_of_the_clock_renews_what_it_has_ended_or_put_into_the_future() {
+    // Due after 48 min. What the clock says after the jump, in seconds since the issue; how long the token is still used.
+    for (what, then, left) in [
+        ("a day forward", 86_400, None),
+        ("a day back", -86_400, None),
+        ("a little back, before it was issued", -1, None),
+        ("a little forward", 660, Some(2220)),
+        ("past the time to renew it", 2880, None),
+        ("no further than it was", 0, Some(2880)),
+    ] {
+        let begun = 10 * 86_400_u64;
+        let mut world = world(3600);
+        world.clock.set(Duration::from_secs(begun));
+        world.cache.set_wanted("u", [token()].into());
+        world.answers.send(Ok("first")).await.expect("somebody asks");
+        world.told.recv().await.expect("told");
+        let pause = world.clock.sleeping().await;
+        assert!((2870..=2880).contains(&pause.as_secs()), "{what}: {pause:?}");
+
+        world
+            .clock
+            .set(Duration::from_secs(begun.strict_add_signed(then)));
+        world.jumper.jump();
+        if let Some(seconds) = left {
+            let pause = world.clock.sleeping().await;
+            assert!(
+                (seconds - 10..=seconds).contains(&pause.as_secs()),
+                "{what}: {pause:?}"
+            );
+            continue;
+        }
+        // Nobody has slept to the end.
+        world.answers.send(Ok("second")).await.expect("somebody asks");
+        world.told.recv().await.expect("told");
+        assert_eq!(world.cache.get(&token()), Ok(Bytes::from("second")), "{what}");
+        let pause = world.clock.sleeping().await;
+        assert!((2870..=2880).contains(&pause.as_secs()), "{what}: {pause:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_jump_while_the_answer_is_under_way_renews_it_too() {
+    let mut world = world(3600);
+    world.cache.set_wanted("u", [token()].into());
+    // It is asked for now, before the day; the answer comes after it.
+    world.asked.notified().await;
+    world.clock.set(Duration::from_secs(24 * 3600));
+    world.jumper.jump();
+    for issued in ["before the jump", "after it"] {
+        world.answers.send(Ok(issued)).await.expect("somebody asks");
+        world.told.recv().await.expect("told");
+    }
+    assert_eq!(world.cache.get(&token()), Ok(Bytes::from("after it")));
+    let pause = world.clock.sleeping().await;
+    assert!((2870..=2880).contains(&pause.as_secs()), "{pause:?}");
 }
 
 #[tokio::test]
