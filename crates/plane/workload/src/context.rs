@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use hotmap_client::{Client, ClientError, DeleteParams, PatchType, RawObject, ResourcePath, WriteParams};
 use hotmap_clock::ClockJumps;
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 use tokio::task::JoinSet;
 
@@ -15,6 +15,10 @@ use crate::{
     queue::Queue,
     view::{Key, View},
 };
+
+/// What lies further ahead than this, and was written when it happened, was written before the clock was set back: the
+/// clocks of nodes may be so far apart (the leeway of tokens in `pkg/serviceaccount/claims.go`, Kubernetes 1.36).
+pub(crate) const CLOCKS_APART_MAX: SignedDuration = SignedDuration::from_secs(60);
 
 /// The time of day. Handed in, so that tests decide what time it is.
 pub(crate) trait Clock: Send + Sync + 'static {

@@ -7,6 +7,7 @@
 //! Source: `pkg/controller/job`, Kubernetes 1.36. Where upstream batches changes for a second, there is no need to: a
 //! reconcile sees its own writes.
 
+mod active_time;
 mod backoff;
 mod decision;
 mod indexes;
@@ -25,10 +26,12 @@ use std::{collections::HashMap, sync::Arc};
 
 use futures_util::{StreamExt as _, stream};
 use hotmap_client::{DeleteParams, PatchType};
+use jiff::{SignedDuration, Timestamp};
 use parking_lot::Mutex;
-use tokio::task::JoinSet;
+use tokio::{task::JoinSet, time::Instant};
 
 use self::{
+    active_time::ActiveTime,
     backoff::BackoffRecord,
     decision::{NewPod, News, Step, World, decide, is_left_over},
 };
@@ -53,7 +56,14 @@ const STEPS_MAX: usize = 16;
 struct Jobs {
     context: Context,
     /// By uid of the Job.
-    backoffs: Arc<Mutex<HashMap<String, BackoffRecord>>>,
+    records: Arc<Mutex<HashMap<String, Record>>>,
+}
+
+/// What is known of a Job that runs and its object does not say.
+#[derive(Default)]
+struct Record {
+    backoff: BackoffRecord,
+    active: Option<ActiveTime>,
 }
 
 /// Frees pods whose Job is gone or finished.
@@ -64,12 +74,12 @@ struct LeftOvers {
 /// Runs Jobs for as long as the tasks live.
 pub(crate) fn start(context: &Context, tasks: &mut JoinSet<()>) {
     let (jobs, left_overs) = (Queue::default(), Queue::default());
-    let backoffs = Arc::new(Mutex::new(HashMap::new()));
-    hear_jobs(context, &jobs, &left_overs, &backoffs);
+    let records = Arc::new(Mutex::new(HashMap::new()));
+    hear_jobs(context, &jobs, &left_overs, &records);
     hear_pods(context, &jobs, &left_overs);
     let controller = Jobs {
         context: context.clone(),
-        backoffs,
+        records,
     };
     context.start(controller, jobs, tasks);
     let controller = LeftOvers {
@@ -82,18 +92,18 @@ fn hear_jobs(
     context: &Context,
     jobs: &Queue<Key>,
     left_overs: &Queue<Key>,
-    backoffs: &Arc<Mutex<HashMap<String, BackoffRecord>>>,
+    records: &Arc<Mutex<HashMap<String, Record>>>,
 ) {
-    let (informers, jobs, left_overs, backoffs) = (
+    let (informers, jobs, left_overs, records) = (
         context.informers.clone(),
         jobs.clone(),
         left_overs.clone(),
-        backoffs.clone(),
+        records.clone(),
     );
     context.informers.jobs.on_change(move |change| match change {
         Change::Applied { new, .. } => jobs.add(new.metadata.key()),
         Change::Deleted { last } => {
-            backoffs.lock().remove(&last.metadata.uid);
+            records.lock().remove(&last.metadata.uid);
             let pods = informers.pods.owned_by(&last.metadata.uid);
             pods.iter().for_each(|pod| left_overs.add(pod.metadata.key()));
         }
@@ -157,12 +167,14 @@ impl Controller for Jobs {
             let Some(pods) = self.claim(&job).await? else {
                 continue;
             };
-            let (now, backoff) = (self.context.now(), self.backoff(&job, &pods));
+            let now = self.context.now();
+            let (backoff, active) = self.record(&job, &pods, now);
             let world = World {
                 job: &job,
                 pods: &pods,
                 backoff: &backoff,
                 now,
+                active,
                 creation_failed: creation_failure.is_some(),
             };
             let decision = decide(&world);
@@ -211,14 +223,23 @@ impl Jobs {
         Ok(None)
     }
 
-    fn backoff(&self, job: &Job, pods: &[Arc<Pod>]) -> BackoffRecord {
-        let mut backoffs = self.backoffs.lock();
+    fn record(&self, job: &Job, pods: &[Arc<Pod>], now: Timestamp) -> (BackoffRecord, SignedDuration) {
+        let mut records = self.records.lock();
         if job.is_finished() {
-            return backoffs.remove(&job.metadata.uid).unwrap_or_default();
+            let record = records.remove(&job.metadata.uid).unwrap_or_default();
+            return (record.backoff, SignedDuration::ZERO);
         }
-        let record = backoffs.entry(job.metadata.uid.clone()).or_default();
-        record.observe(job, pods);
-        record.clone()
+        let record = records.entry(job.metadata.uid.clone()).or_default();
+        record.backoff.observe(job, pods);
+        let known = record.active.take();
+        record.active = job.status.start_time.map(|start| {
+            let same = known.filter(|active| active.is_from(start));
+            same.unwrap_or_else(|| ActiveTime::new(start, now, Instant::now()))
+        });
+        let active = record
+            .active
+            .map_or(SignedDuration::ZERO, |active| active.until(Instant::now()));
+        (record.backoff.clone(), active)
     }
 
     /// Creates pods; a failure ends it, and is answered.

@@ -7,7 +7,10 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use jiff::{SignedDuration, Timestamp};
 
-use crate::view::{Job, Pod};
+use crate::{
+    context::CLOCKS_APART_MAX,
+    view::{Job, Pod},
+};
 
 const FIRST: SignedDuration = SignedDuration::from_secs(10);
 const LONGEST: SignedDuration = SignedDuration::from_mins(10);
@@ -67,6 +70,13 @@ pub(super) fn index_over_at(failed: &Pod) -> Option<Timestamp> {
     over_at(failures.saturating_add(1), failed.finished_at())
 }
 
+/// Whether a pause that is over then holds new pods back. One that is longer than any pause began before the clock was set
+/// back, and is over.
+pub(super) fn holds(over_at: Timestamp, now: Timestamp) -> bool {
+    let left = over_at.duration_since(now);
+    left > SignedDuration::ZERO && left <= LONGEST + CLOCKS_APART_MAX
+}
+
 fn over_at(failures: u32, last_failure: Timestamp) -> Option<Timestamp> {
     let doublings = failures.checked_sub(1)?.min(16);
     let pause = (FIRST * (1 << doublings)).min(LONGEST);
@@ -88,6 +98,20 @@ mod tests {
         let pod = json!({"metadata": {"uid": name, "name": name, "finalizers": [super::super::own_pod::TRACKING_FINALIZER]},
             "status": {"phase": phase, "containerStatuses": [{"name": "c", "state": {"terminated": terminated}}]}});
         Arc::new(from_value(pod).expect("a pod"))
+    }
+
+    #[test]
+    fn no_pause_outlasts_a_clock_that_was_set_back() {
+        for (left, is_held) in [
+            (-1, false),
+            (0, false),
+            (1, true),
+            (660, true),
+            (661, false),
+            (86_400, false),
+        ] {
+            assert_eq!(holds(at(left), at(0)), is_held, "{left}");
+        }
     }
 
     #[test]

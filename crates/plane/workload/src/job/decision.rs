@@ -13,14 +13,14 @@
 
 use std::{cmp::Reverse, collections::BTreeSet, sync::Arc};
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
 use super::{
-    backoff::{BackoffRecord, index_over_at},
+    backoff::{BackoffRecord, holds, index_over_at},
     indexes::Indexes,
     own_pod::TRACKING_FINALIZER,
     policies::{FailureAction, failure_action},
-    tally::{Tally, Verdict, deadline},
+    tally::{Tally, Verdict, time_left},
 };
 use crate::{
     events::EventType,
@@ -44,6 +44,8 @@ pub(super) struct World<'a> {
     pub(super) pods: &'a [Arc<Pod>],
     pub(super) backoff: &'a BackoffRecord,
     pub(super) now: Timestamp,
+    /// How long the Job has been active, by a clock that nobody sets.
+    pub(super) active: SignedDuration,
     /// Pods cannot be created now; everything else goes on.
     pub(super) creation_failed: bool,
 }
@@ -121,7 +123,7 @@ pub(super) fn decide(world: &World<'_>) -> Decision {
         return Decision { step, again_at: None };
     }
     let tally = Tally::of(job, world.pods);
-    match tally.verdict(job, world.pods, world.now) {
+    match tally.verdict(job, world.pods, world.active) {
         Some(verdict) => conclude(world, &tally, verdict),
         None => go_on(world, &tally),
     }
@@ -151,7 +153,8 @@ fn go_on(world: &World<'_>, tally: &Tally) -> Decision {
         return conclude(world, tally, Verdict::new(true, "CompletionsReached", message));
     }
     managed.step = track(world, tally, None, !world.job.metadata.is_deleting());
-    managed.again_at = earliest(managed.again_at, deadline(world.job, world.now));
+    let deadline = time_left(world.job, world.active).and_then(|left| world.now.checked_add(left).ok());
+    managed.again_at = earliest(managed.again_at, deadline);
     managed
 }
 
@@ -199,7 +202,7 @@ fn new_pods(world: &World<'_>, tally: &Tally, missing: usize) -> (Vec<NewPod>, O
     let spec = &world.job.spec;
     if !spec.has_limit_per_index() {
         return match world.backoff.over_at() {
-            Some(over_at) if over_at > world.now => (Vec::new(), Some(over_at)),
+            Some(over_at) if holds(over_at, world.now) => (Vec::new(), Some(over_at)),
             _ if spec.is_indexed() => {
                 let indexes = pending_indexes(world, tally, missing);
                 let new = indexes.into_iter().map(|index| NewPod {
@@ -215,7 +218,7 @@ fn new_pods(world: &World<'_>, tally: &Tally, missing: usize) -> (Vec<NewPod>, O
     for index in pending_indexes(world, tally, missing) {
         let before = tally.awaits_successor.get(&index);
         match before.and_then(|failed| index_over_at(failed)) {
-            Some(over_at) if over_at > world.now => again_at = earliest(again_at, Some(over_at)),
+            Some(over_at) if holds(over_at, world.now) => again_at = earliest(again_at, Some(over_at)),
             _ => new.push(NewPod {
                 index: Some(index),
                 index_failures: Some(before.map_or((0, 0), |failed| failed.index_failures_after(world.job))),

@@ -90,6 +90,10 @@ impl Simulation {
                 pods: &pods,
                 backoff: &self.backoff,
                 now: self.now,
+                active: job
+                    .status
+                    .start_time
+                    .map_or(SignedDuration::ZERO, |start| self.now.duration_since(start)),
                 creation_failed: false,
             };
             let decision = decide(&world);

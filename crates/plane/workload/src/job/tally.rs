@@ -7,7 +7,7 @@ use std::{
     sync::Arc,
 };
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::SignedDuration;
 
 use super::{
     indexes::Indexes,
@@ -121,9 +121,9 @@ impl Tally {
     }
 
     /// Whether and how the Job ends now. What is recorded stays.
-    pub(super) fn verdict(&self, job: &Job, pods: &[Arc<Pod>], now: Timestamp) -> Option<Verdict> {
+    pub(super) fn verdict(&self, job: &Job, pods: &[Arc<Pod>], active: SignedDuration) -> Option<Verdict> {
         self.recorded(job)
-            .or_else(|| self.failure(job, pods, now))
+            .or_else(|| self.failure(job, pods, active))
             .or_else(|| {
                 let spec = &job.spec;
                 let met = policies::success(
@@ -148,7 +148,7 @@ impl Tally {
         recorded("SuccessCriteriaMet", true).or_else(|| recorded("FailureTarget", false))
     }
 
-    fn failure(&self, job: &Job, pods: &[Arc<Pod>], now: Timestamp) -> Option<Verdict> {
+    fn failure(&self, job: &Job, pods: &[Arc<Pod>], active: SignedDuration) -> Option<Verdict> {
         let spec = &job.spec;
         let fails = |reason: &str, message: &str| Some(Verdict::new(false, reason, message));
         let by_policy = pods.iter().filter(|pod| pod.has_failed(job)).find_map(|pod| {
@@ -167,7 +167,7 @@ impl Tally {
                 "Job has reached the specified backoff limit",
             );
         }
-        if deadline(job, now).is_some_and(|deadline| deadline <= now) {
+        if time_left(job, active).is_some_and(|left| left <= SignedDuration::ZERO) {
             return fails(
                 "DeadlineExceeded",
                 "Job was active longer than specified deadline",
@@ -210,11 +210,10 @@ impl Verdict {
     }
 }
 
-/// When the Job has been active for too long; nothing for one without deadline, and while it is suspended.
-pub(super) fn deadline(job: &Job, now: Timestamp) -> Option<Timestamp> {
+/// How long the Job may still be active; nothing for one without deadline, and while it is suspended.
+pub(super) fn time_left(job: &Job, active: SignedDuration) -> Option<SignedDuration> {
     let limit = job.spec.active_deadline_seconds.filter(|_| !job.spec.suspend)?;
-    let start = job.status.start_time.unwrap_or(now);
-    start.checked_add(SignedDuration::from_secs(limit)).ok()
+    Some(SignedDuration::from_secs(limit).saturating_sub(active))
 }
 
 fn count<T>(items: impl IntoIterator<Item = T>) -> i32 {

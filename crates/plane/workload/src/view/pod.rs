@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, de::IgnoredAny};
 
 use super::{Metadata, View, or_default};
-use crate::{informer::Informer, informers::Informers};
+use crate::{context::CLOCKS_APART_MAX, informer::Informer, informers::Informers};
 
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
@@ -188,15 +188,20 @@ impl Pod {
             .and_then(|ready| ready.last_transition_time)
     }
 
-    /// Whether it has been ready for `min_ready_seconds`.
+    /// Whether it has been ready for `min_ready_seconds`. One that became ready before the clock was set back counts: nobody
+    /// knows how long it has been, and a rollout must not wait until the clock is there again.
     ///
     /// Source: `IsPodAvailable` in `pkg/api/v1/pod/util.go`, Kubernetes 1.36.
     pub(crate) fn is_available(&self, min_ready_seconds: i32, now: Timestamp) -> bool {
-        self.is_ready()
-            && (min_ready_seconds <= 0
-                || self
-                    .available_at(min_ready_seconds)
-                    .is_some_and(|available_at| available_at <= now))
+        let is_of_the_future = || {
+            let ready = self.ready_since();
+            ready.is_some_and(|ready| ready.duration_since(now) > CLOCKS_APART_MAX)
+        };
+        let has_lasted = || {
+            let available_at = self.available_at(min_ready_seconds);
+            available_at.is_some_and(|available_at| available_at <= now)
+        };
+        self.is_ready() && (min_ready_seconds <= 0 || has_lasted() || is_of_the_future())
     }
 
     /// When it has been, or will have been, ready for `min_ready_seconds` if nothing happens.
@@ -262,6 +267,10 @@ mod tests {
             ("True", json!("2026-01-02T15:03:56Z"), 10, false),
             ("True", json!("2026-01-02T15:03:55Z"), 10, true),
             ("True", json!(null), 10, false),
+            // The node's clock is a little ahead; ours was set back.
+            ("True", json!("2026-01-02T15:05:05Z"), 10, false),
+            ("True", json!("2026-01-02T15:05:06Z"), 10, true),
+            ("False", json!("2026-01-03T15:04:05Z"), 10, false),
         ] {
             let condition = json!({"type": "Ready", "status": status, "lastTransitionTime": since});
             let pod: Pod =
