@@ -12,6 +12,7 @@ use super::{
     certificate::{Purpose, Validity},
     kubeconfig,
 };
+use crate::clock::{Clock, SystemClock};
 
 /// The part of its life after which a certificate is replaced, in percent: drawn between both for each certificate, so
 /// that nodes which joined together do not ask together. Upstream's numbers (`client-go/util/certificate`, 1.36).
@@ -47,7 +48,7 @@ impl Rotation {
             client,
             renewed,
         };
-        keep_fresh(life, of_client, clock_jumps).await
+        keep_fresh(life, of_client, SystemClock, clock_jumps).await
     }
 
     async fn life(&self) -> Option<Validity> {
@@ -87,7 +88,7 @@ impl ServingRotation {
             client,
             install,
         };
-        keep_fresh(None, of_server, clock_jumps).await
+        keep_fresh(None, of_server, SystemClock, clock_jumps).await
     }
 }
 
@@ -147,15 +148,16 @@ impl<F: Fn(Identity) + Send + Sync> Renew for OfServer<F> {
 }
 
 /// Renews when a life is nearly over, at once where there is none, and again after a pause where that fails.
-async fn keep_fresh<R: Renew>(
+async fn keep_fresh<R: Renew, C: Clock>(
     mut life: Option<Validity>,
     certificate: R,
+    clock: C,
     mut clock_jumps: ClockJumps,
 ) -> Infallible {
     let mut retries = Backoff::seeded(RETRY_MIN, RETRY_MAX);
     loop {
         if let Some(life) = life.take() {
-            wait_until(due(life, draw()), &mut clock_jumps).await;
+            wait_for_end(life, draw(), &clock, &mut clock_jumps).await;
         }
         match certificate.renew().await {
             Ok(new) => {
@@ -165,7 +167,7 @@ async fn keep_fresh<R: Renew>(
             }
             Err(error) => {
                 tell(R::WHAT, &error);
-                tokio::time::sleep(retries.next_delay()).await;
+                clock.sleep(retries.next_delay()).await;
             }
         }
     }
@@ -195,22 +197,77 @@ fn due(life: Validity, percent: u64) -> Timestamp {
         .unwrap_or(life.until)
 }
 
-async fn wait_until(at: Timestamp, clock_jumps: &mut ClockJumps) {
+/// Returns when a certificate is due; or when the clock was set back to before it begins: then the connections that stand,
+/// on which we are known already, are the last way to another one.
+async fn wait_for_end<C: Clock>(life: Validity, percent: u64, clock: &C, clock_jumps: &mut ClockJumps) {
+    let due = due(life, percent);
     loop {
-        let left = Duration::try_from(at.duration_since(Timestamp::now())).unwrap_or_default();
+        let left = Duration::try_from(due.duration_since(clock.now())).unwrap_or_default();
         if left.is_zero() {
             return;
         }
         tokio::select! {
-            () = tokio::time::sleep(left.min(LOOK_INTERVAL)) => {}
-            () = clock_jumps.next() => {}
+            () = clock.sleep(left.min(LOOK_INTERVAL)) => {}
+            () = clock_jumps.next() => if clock.now() < life.from { return },
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use futures_util::FutureExt;
+    use parking_lot::Mutex;
+
     use super::*;
+
+    /// A clock that a test sets, and on which nobody's sleep ends.
+    #[derive(Clone)]
+    struct Set(Arc<Mutex<Timestamp>>);
+
+    impl Clock for Set {
+        fn now(&self) -> Timestamp {
+            *self.0.lock()
+        }
+
+        async fn sleep(&self, _: Duration) {
+            std::future::pending().await
+        }
+    }
+
+    #[test]
+    fn a_jump_of_the_clock_ends_the_wait_if_the_certificate_is_due_or_of_the_future() {
+        let at = |seconds: i64| Timestamp::from_second(seconds).expect("a time");
+        let life = Validity {
+            from: at(1_000),
+            until: at(11_000),
+        };
+        for (now, is_over) in [
+            (999, true),
+            (1_000, false),
+            (7_999, false),
+            (8_000, true),
+            (100_000, true),
+        ] {
+            let clock = Set(Arc::new(Mutex::new(at(2_000))));
+            let (jumper, mut jumps) = ClockJumps::by_hand();
+            let mut waiting = Box::pin(wait_for_end(life, 70, &clock, &mut jumps));
+            assert!(waiting.as_mut().now_or_never().is_none());
+            *clock.0.lock() = at(now);
+            assert!(waiting.as_mut().now_or_never().is_none(), "nobody has told");
+            jumper.jump();
+            assert_eq!(waiting.as_mut().now_or_never().is_some(), is_over, "{now}");
+        }
+        // Who gets another one of the future, from an API whose clock is right, does not ask without end.
+        let clock = Set(Arc::new(Mutex::new(at(0))));
+        let (_jumper, mut jumps) = ClockJumps::by_hand();
+        assert!(
+            wait_for_end(life, 70, &clock, &mut jumps)
+                .now_or_never()
+                .is_none()
+        );
+    }
 
     #[test]
     fn a_certificate_is_replaced_in_the_last_third_of_its_life() {
