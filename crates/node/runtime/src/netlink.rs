@@ -23,6 +23,9 @@ const DUMP_MESSAGES_MAX: usize = 1 << 20;
 /// The table of addresses of this host and of broadcasts, which the kernel keeps.
 const RT_TABLE_LOCAL: u8 = 255;
 
+/// The index of `lo`, the first link of every network namespace (the kernel's `LOOPBACK_IFINDEX`).
+pub(crate) const LOOPBACK: u32 = 1;
+
 /// A route socket of the network namespace it was opened in.
 pub(crate) struct Netlink {
     socket: Socket,
@@ -343,7 +346,7 @@ mod tests {
     fn the_hosts_loopback_is_found() {
         let mut netlink = Netlink::open().expect("a route socket needs no rights");
         let found = netlink.link("lo").expect("every network namespace has one");
-        assert_eq!(found.name, "lo");
+        assert_eq!((found.name.as_str(), found.index), ("lo", LOOPBACK));
         assert!(netlink.links().expect("links").contains(&found));
         assert_eq!(
             netlink

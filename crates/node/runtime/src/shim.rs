@@ -64,8 +64,8 @@ pub fn shim_main_if_asked(give_back_memory: fn()) -> Option<ExitCode> {
     asked.then(|| zygote::detach(give_back_memory))
 }
 
-fn run(give_back_memory: fn()) -> ExitCode {
-    let pod = match prepare(give_back_memory) {
+fn run(cgroups: &cgroup::Instance, give_back_memory: fn()) -> ExitCode {
+    let pod = match prepare(cgroups, give_back_memory) {
         Ok(pod) => pod,
         Err(message) => {
             greet(&Greeting::Failed(message));
@@ -93,7 +93,7 @@ fn greet(greeting: &Greeting) {
     let _ = writeln!(stdout, "{line}").and_then(|()| stdout.flush());
 }
 
-fn prepare(give_back_memory: fn()) -> Setup<Pod> {
+fn prepare(cgroups: &cgroup::Instance, give_back_memory: fn()) -> Setup<Pod> {
     what(rustix::process::setsid(), || "cannot begin a session".to_owned())?;
     let this = Some(rustix::process::getpid());
     what(rustix::process::set_child_subreaper(this), || {
@@ -103,7 +103,7 @@ fn prepare(give_back_memory: fn()) -> Setup<Pod> {
     rustix::process::umask(Mode::from(0o077));
     sys::ignore_signals(&IGNORED);
     let record = read_record()?;
-    let group = cgroup::Instance::find(&record.instance_id).pod(&record.config.pod_uid);
+    let group = cgroups.pod(&record.config.pod_uid);
     group.make_pod(&record.config.resources)?;
     // Whoever else is killed for memory: with the shim goes the whole pod. Nothing of the pod keeps this.
     let _ = fs::write("/proc/self/oom_score_adj", SHIM_OOM_SCORE_ADJ);

@@ -19,7 +19,7 @@ use rustix::thread::{CapabilitySets, LinkNameSpaceType, ThreadNameSpaceType, Uid
 use super::rootfs::{Setup, attach, filesystem, what};
 use super::shared_pids::{Home, Pause};
 use crate::config::IdRange;
-use crate::netlink::Netlink;
+use crate::netlink::{LOOPBACK, Netlink};
 use crate::protocol::Refusal;
 use crate::status::{NetworkRecord, SandboxRecord};
 use crate::sys::{self, Cloned};
@@ -373,8 +373,7 @@ fn configure(network: &NetworkRecord, proc: &OwnedFd) -> Setup<()> {
     // since most servers listen on IPv4 (as moby does without an IPv6 network).
     set(proc, "sys/net/ipv6/conf/all/disable_ipv6", b"1")?;
     let mut netlink = what(Netlink::open(), failed)?;
-    let loopback = what(netlink.index_of("lo"), failed)?;
-    what(netlink.set_up(loopback), failed)?;
+    what(netlink.set_up(LOOPBACK), failed)?;
     let link = what(netlink.index_of("eth0"), failed)?;
     what(
         netlink.add_address(link, network.address, network.prefix_len),

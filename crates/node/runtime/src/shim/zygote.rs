@@ -19,6 +19,7 @@ use std::io::{self, Write};
 use std::os::fd::OwnedFd;
 use std::process::ExitCode;
 
+use crate::cgroup;
 use crate::protocol::{self, FRAME_FDS_MAX, Greeting, POD_UID_BYTES_MAX, SHIM_ARGUMENT, ZYGOTE_READY};
 use crate::sys::{self, Cloned};
 
@@ -42,6 +43,8 @@ fn serve(give_back_memory: fn()) -> ExitCode {
     }
     sys::ignore_signals(&super::IGNORED);
     let instance_id = env::args().nth(2).unwrap_or_default();
+    // For all shims: the agent too takes what there was when it started.
+    let cgroups = cgroup::Instance::find(&instance_id);
     let agent = io::stdin();
     give_back_memory();
     if let Err(error) = protocol::send_with_fds(&agent, ZYGOTE_READY, &[]) {
@@ -54,7 +57,7 @@ fn serve(give_back_memory: fn()) -> ExitCode {
             Ok(0) => return ExitCode::SUCCESS,
             Ok(length) => match Birth::read(&bytes[..length], fds) {
                 Ok(birth) => {
-                    if let Some(code) = birth.give(&instance_id, give_back_memory) {
+                    if let Some(code) = birth.give(&instance_id, &cgroups, give_back_memory) {
                         return code;
                     }
                 }
@@ -112,11 +115,11 @@ impl Birth {
     }
 
     /// Forks the shim. `None` in the zygote; what comes back in the shim is its end.
-    fn give(self, instance_id: &str, give_back_memory: fn()) -> Option<ExitCode> {
+    fn give(self, instance_id: &str, cgroups: &cgroup::Instance, give_back_memory: fn()) -> Option<ExitCode> {
         match sys::clone_sibling() {
             Ok(Cloned::Parent { .. }) => None,
             Ok(Cloned::Child) => Some(match self.begin(instance_id) {
-                Ok(()) => super::run(give_back_memory),
+                Ok(()) => super::run(cgroups, give_back_memory),
                 Err(error) => fail("a shim cannot begin", &error),
             }),
             Err(error) => {
