@@ -6,9 +6,12 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixListener;
+use tokio::task::JoinHandle;
 
+use crate::attach::{AttachConfig, AttachSession};
 use crate::protocol::{self, Call, FrameBuffer, Refusal, Reply, Request, SOCKET_FILE, SwapCall};
 use crate::runtime::Connection;
+use crate::runtime::attach::pod_socket;
 use crate::spec::{ContainerConfig, SandboxConfig};
 use crate::status::{ContainerState, PodState, SandboxRecord};
 
@@ -233,4 +236,36 @@ async fn an_older_shim_refuses_what_it_does_not_know_and_goes_on() {
     ] {
         assert!(error.contains(sentence), "{error}");
     }
+}
+
+/// A shim of the first release that listens in a directory of its own, for one connection.
+fn old_shim() -> (tempfile::TempDir, JoinHandle<()>) {
+    let directory = tempfile::tempdir().expect("a directory");
+    let listener = UnixListener::bind(directory.path().join(SOCKET_FILE)).expect("a socket");
+    (directory, tokio::spawn(answer(listener)))
+}
+
+#[tokio::test]
+async fn whoever_asks_an_older_shim_for_what_it_cannot_do_is_told_what_to_do() {
+    let (directory, shim) = old_shim();
+    let connection = Connection::open(directory.path()).await.expect("connected");
+    let streams = AttachConfig {
+        stdin: true,
+        stdout: true,
+        stderr: true,
+    };
+    let attached = AttachSession::start(connection, "uid", "web", streams).await;
+    assert_eq!(
+        attached.expect_err("it cannot attach").to_string(),
+        "the pod was started by an earlier release, which nobody can attach to: delete it and create it anew"
+    );
+    shim.await.expect("it answered");
+
+    let (directory, shim) = old_shim();
+    let socket = pod_socket(directory.path(), "uid", false).await;
+    assert_eq!(
+        socket.expect_err("it cannot forward ports").to_string(),
+        "the pod was started by an earlier release, which cannot forward ports: delete it and create it anew"
+    );
+    shim.await.expect("it answered");
 }

@@ -1,7 +1,7 @@
 //! The agent's side: sandboxes and containers as async calls.
 
 mod addresses;
-mod attach;
+pub(crate) mod attach;
 mod cleanup;
 mod compare;
 mod connection;

@@ -3,6 +3,7 @@
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::OwnedFd;
+use std::path::Path;
 use std::time::Duration;
 
 use tokio::net::{TcpSocket, TcpStream};
@@ -53,7 +54,7 @@ impl Runtime {
         ];
         let mut first = None;
         for address in loopback {
-            let socket = self.pod_socket(pod_uid, address.is_ipv6()).await;
+            let socket = pod_socket(&self.pod_dir(pod_uid), pod_uid, address.is_ipv6()).await;
             let socket = match (socket, &first) {
                 (Ok(socket), _) => socket,
                 // A machine without IPv6: what IPv4 said is the answer.
@@ -76,25 +77,26 @@ impl Runtime {
         let source = first.unwrap_or_else(|| io::ErrorKind::NotConnected.into());
         Err(ConnectError::Port { port, source })
     }
+}
 
-    async fn pod_socket(&self, pod_uid: &str, ipv6: bool) -> Result<TcpSocket, ConnectError> {
-        let open = async {
-            let mut connection = Connection::open(&self.pod_dir(pod_uid)).await?;
-            let reply = connection.call(Call::OpenSocket { ipv6 }, &[]).await?;
-            io::Result::Ok((reply, connection.take_fds().pop()))
-        };
-        let answered = tokio::time::timeout(REPLY_PATIENCE, open).await;
-        let answered = answered.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()));
-        match answered.map_err(ConnectError::Shim)? {
-            (Reply::SocketOpened, Some(socket)) => Ok(as_tcp_socket(socket)),
-            (Reply::Refused { refusal }, _) => Err(match refusal {
-                Refusal::Stopped => ConnectError::NoSandbox(pod_uid.to_owned()),
-                Refusal::Unsupported => ConnectError::OldShim,
-                Refusal::Setup { message } => ConnectError::Failed(message),
-                refusal => ConnectError::Failed(format!("refused: {refusal:?}")),
-            }),
-            _ => Err(ConnectError::Shim(io::ErrorKind::InvalidData.into())),
-        }
+/// A socket in the network of the pod whose shim listens in `pod_dir`.
+pub(crate) async fn pod_socket(pod_dir: &Path, pod_uid: &str, ipv6: bool) -> Result<TcpSocket, ConnectError> {
+    let open = async {
+        let mut connection = Connection::open(pod_dir).await?;
+        let reply = connection.call(Call::OpenSocket { ipv6 }, &[]).await?;
+        io::Result::Ok((reply, connection.take_fds().pop()))
+    };
+    let answered = tokio::time::timeout(REPLY_PATIENCE, open).await;
+    let answered = answered.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()));
+    match answered.map_err(ConnectError::Shim)? {
+        (Reply::SocketOpened, Some(socket)) => Ok(as_tcp_socket(socket)),
+        (Reply::Refused { refusal }, _) => Err(match refusal {
+            Refusal::Stopped => ConnectError::NoSandbox(pod_uid.to_owned()),
+            Refusal::Unsupported => ConnectError::OldShim,
+            Refusal::Setup { message } => ConnectError::Failed(message),
+            refusal => ConnectError::Failed(format!("refused: {refusal:?}")),
+        }),
+        _ => Err(ConnectError::Shim(io::ErrorKind::InvalidData.into())),
     }
 }
 
