@@ -194,14 +194,15 @@ impl Series {
         let mut streak = Streak::default();
         loop {
             tokio::time::sleep_until(next).await;
-            let outcome = ask::ask(
+            let asked = ask::ask(
                 &self.runtime,
                 &self.pod,
                 &self.container,
                 &self.pod_ip,
                 &self.probe,
-            )
-            .await;
+            );
+            // On the heap while it lasts: between two of them a series is small.
+            let outcome = Box::pin(asked).await;
             if let Outcome::Failure(output) = &outcome {
                 let subject = Subject::container(&self.pod, &self.container.name);
                 self.recorder.warning(

@@ -211,7 +211,8 @@ impl Worker {
     pub(crate) async fn run(mut self) {
         self.judge();
         let mut sync_at = self.next_sync();
-        while self.reconcile().await {
+        // A look and its deeds are on the heap while they last: a worker that waits is small.
+        while Box::pin(self.reconcile()).await {
             let until = self.retry_at.take().map(|at| {
                 let wait = Duration::try_from(at.duration_since(Timestamp::now())).unwrap_or_default();
                 tokio::time::Instant::now() + wait

@@ -218,7 +218,8 @@ impl Client {
         request: impl Future<Output = Result<T, ClientError>>,
     ) -> Result<T, ClientError> {
         let after = self.shared.request_timeout;
-        tokio::time::timeout(after, request)
+        // On the heap while it is under way: whoever waits between two requests keeps no room for one.
+        tokio::time::timeout(after, Box::pin(request))
             .await
             .unwrap_or(Err(ClientError::Timeout { after }))
     }

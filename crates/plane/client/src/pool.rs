@@ -78,7 +78,8 @@ impl Pool {
             tokio::time::sleep_until(not_before).await;
         }
         let identity = self.identity.load(Ordering::Acquire);
-        let connected = self.connector.connect().await;
+        // On the heap: of a thousand requests one connects.
+        let connected = Box::pin(self.connector.connect()).await;
         self.attempts.fetch_add(1, Ordering::Release);
         match connected {
             Ok(connection) => {

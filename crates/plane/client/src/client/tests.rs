@@ -571,3 +571,24 @@ async fn a_follower_goes_on_where_it_was_after_the_server_was_killed() {
     let (event, _writer) = tokio::join!(told, second);
     assert!(matches!(event, FollowEvent::Deleted(object) if object.resource_version() == "7"));
 }
+
+/// Each pod of a node has tasks that wait between two requests, most of the time.
+#[tokio::test]
+async fn whoever_waits_between_requests_keeps_no_room_for_one() {
+    const ROOM_BYTES_MAX: usize = 3 << 10;
+    let server = TestServer::start(HTTP2, echo).await;
+    let (client, path, body) = (server.client(), config_maps().name("a"), serde_json::json!({}));
+    let (write, delete) = (WriteParams::default(), DeleteParams::default());
+    let rooms = [
+        ("get", size_of_val(&client.get(&path))),
+        ("create", size_of_val(&client.create(&path, &body, &write))),
+        (
+            "patch",
+            size_of_val(&client.patch(&path, PatchType::Merge, &body, &write)),
+        ),
+        ("delete", size_of_val(&client.delete(&path, &delete))),
+    ];
+    for (request, bytes) in rooms {
+        assert!(bytes <= ROOM_BYTES_MAX, "{request} keeps {bytes} bytes");
+    }
+}
