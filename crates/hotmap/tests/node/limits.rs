@@ -73,6 +73,8 @@ fn limits_are_the_kernels_and_who_exceeds_them_is_killed() {
         let share = says(&cgroup(&node, name, "cpu"), &["cpu.shares", "cpu.weight"]);
         assert!(millis.split(' ').any(|one| one == share), "{name}: {share}");
     }
+    // Who asked for something is killed after who asked for nothing (1000).
+    assert_eq!(node.sh("meek", "cat /proc/1/oom_score_adj"), "999");
     let (memory, cpu) = (cgroup(&node, "hog", "memory"), cgroup(&node, "hog", "cpu"));
     let files = ["memory.limit_in_bytes", "memory.max"];
     for directory in [&memory, &memory.parent().expect("the pod's").to_owned()] {

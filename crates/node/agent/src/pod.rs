@@ -140,6 +140,15 @@ pub(crate) struct Resources {
 }
 
 impl Pod {
+    /// Puts a status that this node has written in the place of the one it has read. The class is the API server's: no node writes it.
+    pub(crate) fn set_status(&mut self, written: Value) {
+        let class = self.status.get("qosClass").cloned();
+        self.status = written;
+        if let (Some(status), Some(class)) = (self.status.as_object_mut(), class) {
+            status.insert("qosClass".to_owned(), class);
+        }
+    }
+
     /// Reads the view out of an API document. `null` is as good as nothing, wherever it stands.
     pub(crate) fn from_document(document: &Value) -> Result<Self, serde_json::Error> {
         Self::deserialize(without_nulls(document))
@@ -249,5 +258,28 @@ mod tests {
         assert!(Pod::from_document(&odd).is_err());
         let pod = Pod::from_any_document(&odd).expect("metadata");
         assert!(pod.is_unreadable && pod.is_deleting() && pod.metadata.uid == "u");
+    }
+
+    #[test]
+    fn a_written_status_leaves_the_class_that_the_api_has_given() {
+        for (read, written, expected) in [
+            (
+                json!({"qosClass": "Burstable", "phase": "Pending"}),
+                json!({"phase": "Running"}),
+                json!({"qosClass": "Burstable", "phase": "Running"}),
+            ),
+            (
+                json!(null),
+                json!({"phase": "Running"}),
+                json!({"phase": "Running"}),
+            ),
+        ] {
+            let mut pod = Pod {
+                status: read,
+                ..Pod::default()
+            };
+            pod.set_status(written);
+            assert_eq!(pod.status, expected);
+        }
     }
 }

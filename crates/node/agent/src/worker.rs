@@ -255,7 +255,7 @@ impl Worker {
         self.foreign_conditions = foreign_conditions(&pod.status);
         if let Some(written) = self.status.last() {
             // What we wrote is newer than what the watch has brought.
-            Arc::make_mut(&mut pod).status = written;
+            Arc::make_mut(&mut pod).set_status(written);
         }
         let is_orphan = matches!(wanted, Wanted::Gone(_));
         if is_orphan {
