@@ -176,7 +176,7 @@ pub(crate) async fn run_to_its_end(
         return Ok(ended?);
     };
     drop(agent);
-    hotmap_agent::down(data_dir, instance_id)
+    hotmap_agent::down(data_dir, instance_id, None)
         .await
         .with_context(|| format!("{by}; not all pods of this one could be ended"))?;
     Err(AgentError::Fenced(by)).context("all pods of this node were ended: another agent acts for it now")

@@ -1,10 +1,14 @@
 //! The command line: what can be typed. What it may mean is checked by each command.
 
-use std::path::PathBuf;
+use std::{path::PathBuf, time::Duration};
 
 use clap::{Args, Parser, Subcommand};
+use jiff::SignedDuration;
 
 use crate::node_flags::NodeArgs;
+
+/// Whoever waits longer for the end of a pod has forgotten it.
+const GRACE_PERIOD_MAX: Duration = Duration::from_secs(3_600);
 
 /// Delivers a ConfigMap or Secret change to every process that uses it.
 ///
@@ -192,6 +196,19 @@ pub(crate) struct DownArgs {
     /// Also remove the data directory and everything in it: all objects, certificates and logs.
     #[arg(long)]
     pub(crate) purge: bool,
+    /// Ask the containers first: SIGTERM to all at once, and SIGKILL to who is there after this time. Without it they are killed.
+    #[arg(long, value_name = "DURATION", value_parser = grace_period)]
+    pub(crate) grace_period: Option<Duration>,
+}
+
+fn grace_period(given: &str) -> Result<Duration, String> {
+    let parsed: SignedDuration = given
+        .parse()
+        .map_err(|_| "not a duration such as 30s or 1m".to_owned())?;
+    let bounded = Duration::try_from(parsed).ok();
+    bounded
+        .filter(|grace| *grace <= GRACE_PERIOD_MAX)
+        .ok_or_else(|| "not between 0s and 1h".to_owned())
 }
 
 #[derive(Debug, Args)]

@@ -1,6 +1,6 @@
 //! `hotmap down`: ends what outlives `up`, and with `--purge` everything else too.
 
-use std::{fs, path::PathBuf};
+use std::{fs, path::PathBuf, time::Duration};
 
 use anyhow::Context;
 
@@ -15,6 +15,7 @@ use crate::{
 pub(crate) struct DownConfig {
     data_dir: PathBuf,
     purge: bool,
+    grace: Option<Duration>,
 }
 
 impl DownConfig {
@@ -29,6 +30,7 @@ impl DownConfig {
         Ok(Self {
             data_dir,
             purge: args.purge,
+            grace: args.grace_period,
         })
     }
 }
@@ -37,7 +39,7 @@ impl DownConfig {
 pub(crate) async fn run(config: DownConfig) -> anyhow::Result<()> {
     let data_dir = DataDir::open(&config.data_dir)?;
     if rustix::process::geteuid().is_root() {
-        hotmap_agent::down(data_dir.path(), data_dir.id())
+        hotmap_agent::down(data_dir.path(), data_dir.id(), config.grace)
             .await
             .context("not everything could be stopped")?;
         say(format_args!(

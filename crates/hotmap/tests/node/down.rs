@@ -4,7 +4,7 @@ use serde_json::json;
 
 use crate::{
     has,
-    host::{Node, config_map, idle, leftovers, pod},
+    host::{Node, config_map, idle, leftovers, pod, shell},
 };
 
 fn reader(name: &str) -> serde_json::Value {
@@ -35,8 +35,20 @@ fn pods_outlive_up_and_down_ends_them() {
     node.ready("p");
     assert_eq!(node.process("p"), process, "the same process after a clean stop");
 
+    let asked =
+        "trap 'echo asked > /e/asked; exit 0' TERM; echo > /e/trapped; busybox sleep 1000000 & wait $!";
+    node.create([pod(
+        "asked",
+        json!({"containers": [shell(asked, json!({"volumeMounts": [{"name": "e", "mountPath": "/e"}]}))],
+            "volumes": [{"name": "e", "emptyDir": {}}]}),
+    )]);
+    node.ready("asked");
+    node.until_file("asked", "/e/trapped", "");
     node.server.stop();
-    has(&node.down(&[]).ok(), &["no pods of", "are running"]);
+    has(
+        &node.down(&["--grace-period", "10s"]).ok(),
+        &["no pods of", "are running"],
+    );
     let left = leftovers(&node.id(), &node.server.data_dir());
     assert_eq!(
         left,
@@ -49,6 +61,8 @@ fn pods_outlive_up_and_down_ends_them() {
     node.ready("p");
     assert_ne!(node.process("p"), process);
     assert_eq!(node.sh("p", "cat /c/a"), "1");
+    node.ready("asked");
+    assert_eq!(node.sh("asked", "cat /e/asked"), "asked");
     has(&address, &["10."]);
 }
 

@@ -523,11 +523,11 @@ fn runtime_config(config: &AgentConfig) -> Result<RuntimeConfig, AgentError> {
 }
 
 /// Ends every pod of an instance and removes all the node made outside and inside its data directory, which stays. No agent
-/// may run.
+/// may run. With a grace, containers are asked first: SIGTERM to all at once, and SIGKILL to those that are there after it.
 ///
 /// # Errors
 /// [`AgentError`] says what is still there.
-pub async fn down(data_dir: &Path, instance_id: &str) -> Result<(), AgentError> {
+pub async fn down(data_dir: &Path, instance_id: &str, grace: Option<Duration>) -> Result<(), AgentError> {
     let config = AgentConfig {
         node_name: String::new(),
         data_dir: data_dir.to_owned(),
@@ -549,7 +549,11 @@ pub async fn down(data_dir: &Path, instance_id: &str) -> Result<(), AgentError> 
         clock_jumps: ClockJumps::never(),
         metrics: Metrics::default(),
     };
-    Runtime::purge(runtime_config(&config)?).await?;
+    let runtime = runtime_config(&config)?;
+    if let Some(grace) = grace {
+        Runtime::end_containers(&runtime, grace).await;
+    }
+    Runtime::purge(runtime).await?;
     let data_dir = data_dir.to_owned();
     spawn_blocking(move || Placement::purge(&data_dir))
         .await

@@ -6,6 +6,7 @@ mod cleanup;
 mod compare;
 mod connection;
 mod containers;
+mod ending;
 mod exec;
 mod instance;
 mod mount_swap;
@@ -516,6 +517,12 @@ impl Runtime {
     /// What happens from now on, after every exit that is still on record.
     pub fn events(&self) -> Events {
         self.inner.pods.events()
+    }
+
+    /// Asks every container of an instance to end: SIGTERM to all at once, SIGKILL after `grace`. Returns when they have ended; what
+    /// did not is left to [`purge`](Self::purge). No [`Runtime`] of the instance may be open.
+    pub async fn end_containers(config: &RuntimeConfig, grace: Duration) {
+        ending::end_all(config.state_dir.clone(), grace).await;
     }
 
     /// Ends every pod of an instance and removes every process, cgroup, link, route, nftables table and file of it, the state
