@@ -41,8 +41,10 @@ async fn root_of_a_pod_reads_nothing_that_nobody_could_not() {
         for prefix in ["", "/proc/1/root", "/proc/self/root", "/proc/self/cwd/."] {
             let script = format!("head -c 64 {prefix}{path}");
             let output = exec(&runtime, "web", &script).await;
+            // A kernel that has this one shows an empty device in its place.
+            let may_be_empty = path == "/proc/kcore";
             assert!(
-                output.stdout.is_empty() && output.exit_code != 0,
+                output.stdout.is_empty() && (may_be_empty || output.exit_code != 0),
                 "{script}: {output:?}"
             );
         }
