@@ -110,8 +110,13 @@ impl Instance {
     fn write(&self, state_dir: &Path) -> Result<(), OpenError> {
         let path = state_dir.join(INSTANCE_FILE);
         let write = || -> io::Result<()> {
+            let text = serde_json::to_vec(self)?;
+            // Until the next boot it does not change, and a restart takes no room on a disk that has none.
+            if fs::read(&path).is_ok_and(|held| held == text) {
+                return Ok(());
+            }
             let staged = path.with_extension("json.new");
-            fs::write(&staged, serde_json::to_vec(self)?)?;
+            fs::write(&staged, text)?;
             fs::rename(staged, &path)
         };
         write().map_err(|source| OpenError::State {
