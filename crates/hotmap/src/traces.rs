@@ -1,6 +1,7 @@
 //! Logs, and the traces of changes: printed, or with the feature `otel` sent to a collector.
 
 mod ids;
+mod journal;
 #[cfg(feature = "otel")]
 mod otlp;
 mod print;
@@ -45,9 +46,11 @@ pub(crate) struct Traces {
 /// A collector is named, and this build cannot send, or what is named is no address.
 pub(crate) fn init(args: &TraceArgs, filter: EnvFilter) -> anyhow::Result<Traces> {
     let wants_colour = std::env::var_os("NO_COLOR").is_none_or(|set| set.is_empty());
-    let log = fmt::layer()
-        .with_writer(io::stderr)
-        .with_ansi(wants_colour && io::stderr().is_terminal());
+    let log = fmt::layer().with_writer(io::stderr);
+    let log = match journal::Journal::behind_stderr() {
+        Some(journal) => log.with_ansi(false).event_format(journal).boxed(),
+        None => log.with_ansi(wants_colour && io::stderr().is_terminal()).boxed(),
+    };
     let spans = Targets::new().with_target(hotmap_trace::TARGET, LevelFilter::DEBUG);
     if args.log_spans {
         tracing_subscriber::registry()
