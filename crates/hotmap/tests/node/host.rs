@@ -202,6 +202,18 @@ pub(crate) fn can_run_pods() -> bool {
     true
 }
 
+/// Whether the kernel mounts beneath a mount, without which a live subPath stays as it is.
+pub(crate) fn can_swap_mounts() -> bool {
+    let uname = rustix::system::uname();
+    let release = uname.release().to_string_lossy();
+    let mut numbers = release.split(['.', '-']).map_while(|part| part.parse().ok());
+    let can = (numbers.next(), numbers.next()) >= (Some(6), Some(5));
+    if !can {
+        eprintln!("skipped: live subPath mounts need Linux 6.5, and this is {release}");
+    }
+    can
+}
+
 /// A pod that goes within two seconds unless its spec says otherwise: a shell that is asked to stop before it has
 /// set its trap does not hear it.
 pub(crate) fn pod(name: &str, mut spec: Value) -> Value {

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::{
     harness::Running,
-    host::{Node, config_map, idle, pod, secret},
+    host::{Node, can_swap_mounts, config_map, idle, pod, secret},
 };
 
 /// A pod whose container mounts single files and a directory, with this value of the annotation.
@@ -48,6 +48,9 @@ fn edit(node: &Node, object: &str, patch: Value) {
 
 #[test]
 fn sub_paths_follow_their_volume_where_the_pod_asks_for_it() {
+    if !can_swap_mounts() {
+        return;
+    }
     let Some(mut node) = Node::start() else { return };
     node.create([
         config_map("c", json!({"app.conf": "1"})),
@@ -122,6 +125,9 @@ fn sub_paths_follow_their_volume_where_the_pod_asks_for_it() {
 
 #[test]
 fn what_cannot_follow_is_said_by_name() {
+    if !can_swap_mounts() {
+        return;
+    }
     let Some(node) = Node::start() else { return };
     node.create([config_map("c", json!({"app.conf": "1"}))]);
     let mut early = pod(

@@ -18,6 +18,18 @@ pub(crate) struct Fixture {
 }
 
 impl Fixture {
+    /// As [`Fixture::new`]; `None` also where the kernel does not mount beneath a mount.
+    pub(crate) fn that_swaps_mounts() -> Option<Self> {
+        let uname = rustix::system::uname();
+        let release = uname.release().to_string_lossy();
+        let mut numbers = release.split(['.', '-']).map_while(|part| part.parse().ok());
+        if (numbers.next(), numbers.next()) < (Some(6), Some(5)) {
+            eprintln!("skipped: a mount that changes needs Linux 6.5, and this is {release}");
+            return None;
+        }
+        Self::new()
+    }
+
     /// `None`, with the reason on stderr, where pods cannot run.
     pub(crate) fn new() -> Option<Self> {
         if !rustix::process::geteuid().is_root() {

@@ -124,7 +124,9 @@ fn opened(path: &Path) -> OwnedFd {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_file_changes_a_thousand_times_and_no_reader_misses_it() {
-    let Some(fixture) = Fixture::new() else { return };
+    let Some(fixture) = Fixture::that_swaps_mounts() else {
+        return;
+    };
     let swaps = swaps();
     let mut web = Web::start(&fixture, FILE, "app.conf", |config| {
         // A reader inside, as slow as a shell is.
@@ -177,7 +179,9 @@ async fn a_file_changes_a_thousand_times_and_no_reader_misses_it() {
 
 #[tokio::test]
 async fn watchers_of_the_directory_are_told_without_a_write_to_any_volume() {
-    let Some(fixture) = Fixture::new() else { return };
+    let Some(fixture) = Fixture::that_swaps_mounts() else {
+        return;
+    };
     for (target, directory, read_only_root, is_told) in [
         (FILE, "/etc/app", false, true),
         (FILE, "/etc/app", true, true),
@@ -245,7 +249,9 @@ fn events(watch: &OwnedFd) -> String {
 
 #[test]
 fn the_bare_calls_can_be_measured_and_leave_nothing() {
-    let Some(_fixture) = Fixture::new() else { return };
+    let Some(_fixture) = Fixture::that_swaps_mounts() else {
+        return;
+    };
     let mounts = || fs::read_to_string("/proc/self/mountinfo").expect("readable");
     let before = mounts();
     let samples = hotmap_runtime::bare_mount_swaps(10).expect("measured");
@@ -254,7 +260,9 @@ fn the_bare_calls_can_be_measured_and_leave_nothing() {
 
 #[tokio::test]
 async fn a_directory_changes_as_a_whole_and_only_into_a_directory() {
-    let Some(fixture) = Fixture::new() else { return };
+    let Some(fixture) = Fixture::that_swaps_mounts() else {
+        return;
+    };
     let mut web = Web::start(&fixture, "/etc/app", "sub", |_| {}).await;
     let key = web.inside("/etc/app/key");
     let held = opened(&web.inside("/etc/app"));
@@ -298,7 +306,9 @@ async fn a_directory_changes_as_a_whole_and_only_into_a_directory() {
 
 #[tokio::test]
 async fn a_swap_that_stopped_midway_is_put_right_by_who_comes_next() {
-    let Some(fixture) = Fixture::new() else { return };
+    let Some(fixture) = Fixture::that_swaps_mounts() else {
+        return;
+    };
     let mut web = Web::start(&fixture, FILE, "app.conf", |_| {}).await;
     let before = web.mounts();
     // Beneath: as a shim leaves it that is stopped between its two steps. Above: as an agent of old might.
@@ -342,7 +352,9 @@ fn stack(pid: i32, file: &Path, flags: MoveMountFlags) {
 
 #[tokio::test]
 async fn who_leaves_the_mounts_it_was_started_with_is_told_so() {
-    let Some(fixture) = Fixture::new() else { return };
+    let Some(fixture) = Fixture::that_swaps_mounts() else {
+        return;
+    };
     let mut web = Web::start(&fixture, FILE, "app.conf", |config| {
         config.argv[3] = "exec unshare -U -m /bin/busybox sh -c 'echo away; sleep 1000'".to_owned();
         config.user.uid = 1_000;
