@@ -1,6 +1,8 @@
 //! What a change does to the program: a signal, a restart, another environment.
 
-use crate::supervised::{Place, Supervised, places};
+use std::process::Command;
+
+use crate::supervised::{Place, Supervised, places, words};
 use crate::volume::Volume;
 
 /// Tells signals and ends with them; says its environment first.
@@ -23,6 +25,27 @@ fn a_change_is_told_by_a_signal() {
             assert_eq!(run.line(), "ended");
             assert_eq!(run.code(), 0);
         }
+    }
+}
+
+#[test]
+fn a_program_that_is_still_starting_is_told_once_it_listens() {
+    for place in places() {
+        let volume = Volume::new(&[("app.yaml", "one")]);
+        let mut call = Command::new("sh");
+        call.args(["-c", r#"exec "$@" 2>&1"#, "sh"])
+            .args(words(place))
+            .args(["--watch", volume.as_str(), "--retry-delay", "5ms", "--"])
+            .args(["sh", "-c", &format!("echo starting; read -r line; {PROGRAM}")]);
+        let mut run = Supervised::call(place, call);
+        assert_eq!(run.line(), "starting");
+        volume.write(&[("app.yaml", "two")]);
+        run.until("has no handler for HUP");
+        run.write("go on\n");
+        run.until("heard HUP");
+        run.signal(15);
+        run.until("ended");
+        assert_eq!(run.code(), 0, "{place:?}");
     }
 }
 

@@ -10,6 +10,7 @@ mod announcer;
 mod check;
 pub mod cli;
 mod command;
+mod disposition;
 mod endpoint;
 mod feed;
 mod http;

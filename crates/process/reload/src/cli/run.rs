@@ -16,6 +16,7 @@ use crate::run::{
     Backoff, Changes, EnvironmentSource, EnvironmentSources, Listen, OnChange, Overlap, Policy,
     ProgramMetrics, RestartPolicy, RunConfig, as_init, drive, signal_name, source,
 };
+use crate::target::signal::SignalName;
 
 /// The call was wrong.
 const EXIT_CALL: u8 = 2;
@@ -203,7 +204,7 @@ impl RunArgs {
             watch: WatchConfig::default(),
             watched: self.watch,
             on_change,
-            signal: signal.map_or(libc::SIGHUP, |signal| signal.as_raw()),
+            signal: signal.unwrap_or(SignalName::HUP),
             announcer: self.serve.into_config(),
             state_file: self.state_file,
         });

@@ -22,6 +22,7 @@ use crate::feed::{self, Feed, FirstLook};
 use crate::progress::Phase;
 use crate::reloader::{Outcome, Reloader, ReloaderConfig};
 use crate::state_file;
+use crate::target::signal::SignalName;
 
 /// What `run` exits with if it could not begin; the codes below are the program's.
 pub(crate) const EXIT_NOT_BEGUN: u8 = 125;
@@ -48,7 +49,7 @@ pub(crate) struct Changes {
     /// The paths whose changes the program is told of; those of the environment are apart from them.
     pub(crate) watched: Vec<PathBuf>,
     pub(crate) on_change: Option<OnChange>,
-    pub(crate) signal: i32,
+    pub(crate) signal: SignalName,
     pub(crate) announcer: AnnouncerConfig,
     pub(crate) state_file: Option<PathBuf>,
 }

@@ -12,6 +12,8 @@ use tracing::{info, warn};
 
 use super::environment::{Environment, EnvironmentSources};
 use super::supervisor::{Order, RestartError, SignalError};
+use crate::disposition::NoHandler;
+use crate::target::signal::SignalName;
 use crate::target::{Fired, Target, TargetError, TargetKind};
 
 /// What the program is told of a change of the watched files.
@@ -28,7 +30,7 @@ pub(crate) struct ProgramTarget {
     orders: mpsc::Sender<Order>,
     /// What it does for the watched paths; nothing if other targets are told instead.
     on_change: Option<OnChange>,
-    signal: i32,
+    signal: SignalName,
     watched: Vec<PathBuf>,
     sources: EnvironmentSources,
     /// What the program was started with last.
@@ -40,7 +42,7 @@ impl ProgramTarget {
     pub(crate) fn new(
         orders: mpsc::Sender<Order>,
         on_change: Option<OnChange>,
-        signal: i32,
+        signal: SignalName,
         watched: Vec<PathBuf>,
         sources: EnvironmentSources,
     ) -> Self {
@@ -145,11 +147,17 @@ impl ProgramTarget {
         match answer.await.map_err(|_| ending())? {
             // What does not run reads its files when it starts.
             Ok(()) | Err(SignalError::NotRunning) => Ok(Fired::Told),
-            Err(error @ SignalError::Refused(_)) => Err(TargetError {
-                message: error.to_string(),
-                reason: "permission",
-                is_temporary: false,
-            }),
+            Err(error) => {
+                let (reason, is_temporary) = match &error {
+                    SignalError::NoHandler(_) => (NoHandler::REASON, true),
+                    SignalError::NotRunning | SignalError::Refused(_) => ("permission", false),
+                };
+                Err(TargetError {
+                    message: error.to_string(),
+                    reason,
+                    is_temporary,
+                })
+            }
         }
     }
 

@@ -15,6 +15,8 @@ use super::sockets::{LISTEN_VARIABLES, Sockets};
 use super::spawn::{Child, Ended, Program};
 use super::sys;
 use super::terminal::Terminal;
+use crate::disposition::{self, NoHandler};
+use crate::target::signal::SignalName;
 
 /// What the main thread hears from the kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,7 +36,7 @@ pub(crate) enum Order {
     },
     /// Send the program a signal.
     Signal {
-        signal: i32,
+        signal: SignalName,
         done: oneshot::Sender<Result<(), SignalError>>,
     },
 }
@@ -58,6 +60,9 @@ pub(crate) enum SignalError {
         "the program of `run` does not run at the moment; it reads its configuration when it is started next"
     )]
     NotRunning,
+    /// It would be ended by it.
+    #[error(transparent)]
+    NoHandler(NoHandler),
     /// The kernel has refused it.
     #[error("cannot signal the program of `run`: {0}")]
     Refused(std::io::Error),
@@ -186,9 +191,8 @@ impl Supervisor {
             Order::Signal { signal, done } => {
                 let current = self.machine.current().and_then(|child| self.children.get(&child));
                 let sent = current.ok_or(SignalError::NotRunning);
-                let sent = sent.and_then(|child| child.signal(signal).map_err(SignalError::Refused));
                 // Whoever asked may have given up.
-                let _ = done.send(sent);
+                let _ = done.send(sent.and_then(|child| tell(child, signal)));
             }
         }
     }
@@ -394,6 +398,19 @@ impl Supervisor {
             }
         }
     }
+}
+
+/// Tells a child by a signal of a change.
+fn tell(child: &Child, signal: SignalName) -> Result<(), SignalError> {
+    if disposition::child_would_only_end(child.pid(), signal.signal()) {
+        return Err(SignalError::NoHandler(NoHandler {
+            process: "the program of `run`".to_owned(),
+            signal: signal.name(),
+        }));
+    }
+    child
+        .signal(signal.signal().as_raw())
+        .map_err(SignalError::Refused)
 }
 
 async fn said(notify: Option<&NotifySocket>) -> std::io::Result<Notice> {

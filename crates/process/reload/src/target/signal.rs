@@ -16,6 +16,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
+use crate::disposition::NoHandler;
 use crate::http::Url;
 use crate::target::{Fired, Target, TargetError, TargetKind};
 use process::ProcFs;
@@ -122,9 +123,14 @@ pub(crate) fn signal(raw: &str) -> Result<SignalName, String> {
 }
 
 impl SignalName {
-    /// Its number.
-    pub(crate) fn as_raw(self) -> i32 {
-        self.signal.as_raw()
+    /// As the kernel knows it.
+    pub(crate) fn signal(self) -> Signal {
+        self.signal
+    }
+
+    /// Without `SIG`.
+    pub(crate) fn name(self) -> &'static str {
+        self.name
     }
 
     /// The signal that most daemons take as a word to load their files again.
@@ -210,6 +216,12 @@ impl Signaller {
             let Some(Known { found, pidfd }) = self.find()? else {
                 continue;
             };
+            if self.proc.would_only_end(found.pid, self.signal.signal) {
+                return Err(SignalError::NoHandler(NoHandler {
+                    process: format!("process {} ({})", found.pid, found.comm),
+                    signal: self.signal.name,
+                }));
+            }
             return match pidfd_send_signal(&pidfd, self.signal.signal) {
                 Ok(()) => Ok(()),
                 Err(Errno::SRCH) => continue,
@@ -306,6 +318,8 @@ enum SignalError {
         theirs: String,
         ours: u32,
     },
+    #[error(transparent)]
+    NoHandler(NoHandler),
     #[error("cannot open process {pid}: {errno}")]
     Open { pid: Pid, errno: Errno },
     #[error("cannot signal process {pid}: {errno}")]
@@ -319,6 +333,7 @@ impl From<SignalError> for TargetError {
             SignalError::Gone => ("no_process", true),
             // The process may come back as another user, but not because it is asked again.
             SignalError::NotPermitted { .. } => ("permission", false),
+            SignalError::NoHandler(_) => (NoHandler::REASON, true),
             SignalError::Open { .. } | SignalError::Send { .. } => ("system", true),
         };
         Self {

@@ -6,7 +6,9 @@ use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use rustix::process::Pid;
+use rustix::process::{Pid, Signal};
+
+use crate::disposition;
 
 /// The kernel keeps this much of a process's name.
 const COMM_BYTES_MAX: usize = 15;
@@ -95,6 +97,11 @@ impl ProcFs {
         fs::metadata(self.file(pid, ""))
             .ok()
             .map(|metadata| metadata.uid())
+    }
+
+    /// Whether a signal would only end this process.
+    pub(super) fn would_only_end(&self, pid: Pid, signal: Signal) -> bool {
+        disposition::would_only_end(&self.file(pid, ""), signal)
     }
 
     fn file(&self, pid: Pid, name: &str) -> PathBuf {

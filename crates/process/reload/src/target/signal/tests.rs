@@ -216,6 +216,30 @@ async fn a_real_process_gets_the_signal() {
     );
 }
 
+#[tokio::test]
+async fn a_process_is_not_ended_by_a_signal_that_it_has_no_handler_for_yet() {
+    use std::io::{BufRead, BufReader, Write};
+    let mut running = Running::start(
+        "echo starting; read -r line; trap 'echo heard' HUP; echo ready; while :; do read -r line; done",
+    );
+    let mut lines = BufReader::new(running.0.stdout.take().unwrap()).lines();
+    assert_eq!(lines.next().unwrap().unwrap(), "starting");
+    let pid = Pid::from_child(&running.0);
+    let target = Signaller::new(SignalName::HUP, Address::Pid(pid));
+    let error = target.fire(&[]).await.unwrap_err();
+    assert_eq!(
+        (error.reason, error.is_temporary),
+        ("no_handler", true),
+        "{error}"
+    );
+    let said = format!("process {pid} (sh) has no handler for HUP, which would end it");
+    assert!(error.message.starts_with(&said), "{error}");
+    running.0.stdin.as_mut().unwrap().write_all(b"go on\n").unwrap();
+    assert_eq!(lines.next().unwrap().unwrap(), "ready");
+    assert_eq!(target.fire(&[]).await.unwrap(), Fired::Told);
+    assert_eq!(lines.next().unwrap().unwrap(), "heard");
+}
+
 #[test]
 fn signals_are_named_in_each_way_people_do() {
     for (raw, name) in [
