@@ -23,6 +23,7 @@ use std::{
 };
 
 use hotmap_client::{Client, ResourcePath};
+use hotmap_clock::ActiveTime;
 use hotmap_runtime::{ContainerState, Runtime, Sandbox, SandboxState};
 use hotmap_support::State;
 use jiff::Timestamp;
@@ -30,8 +31,7 @@ use tokio::sync::watch;
 use tracing::info;
 
 use crate::{
-    active_deadline::{self, ActiveTime},
-    backoff,
+    active_deadline, backoff,
     environment::Environment,
     events::{Recorder, Subject},
     fields::PodFacts,
@@ -556,7 +556,8 @@ impl Worker {
     /// Ends a pod that has been active for too long; else sees to it that the worker wakes in time.
     fn keep_deadline(&mut self, pod: &Pod) {
         let limit = pod.spec.active_deadline_seconds;
-        self.deadline = limit.and_then(|seconds| self.active.due(seconds));
+        let limit = limit.map(|seconds| Duration::from_secs(u64::try_from(seconds).unwrap_or_default()));
+        self.deadline = limit.and_then(|limit| self.active.due(limit));
         let Some(due) = self
             .deadline
             .filter(|_| !pod.is_deleting() && !self.is_finished(pod))

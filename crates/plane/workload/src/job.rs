@@ -7,7 +7,6 @@
 //! Source: `pkg/controller/job`, Kubernetes 1.36. Where upstream batches changes for a second, there is no need to: a
 //! reconcile sees its own writes.
 
-mod active_time;
 mod backoff;
 mod decision;
 mod indexes;
@@ -26,12 +25,12 @@ use std::{collections::HashMap, sync::Arc};
 
 use futures_util::{StreamExt as _, stream};
 use hotmap_client::{DeleteParams, PatchType};
+use hotmap_clock::ActiveTime;
 use jiff::{SignedDuration, Timestamp};
 use parking_lot::Mutex;
 use tokio::{task::JoinSet, time::Instant};
 
 use self::{
-    active_time::ActiveTime,
     backoff::BackoffRecord,
     decision::{NewPod, News, Step, World, decide, is_left_over},
 };
@@ -238,7 +237,9 @@ impl Jobs {
         });
         let active = record
             .active
-            .map_or(SignedDuration::ZERO, |active| active.until(Instant::now()));
+            .map(|active| active.until(Instant::now()))
+            .unwrap_or_default();
+        let active = SignedDuration::try_from(active).unwrap_or(SignedDuration::MAX);
         (record.backoff.clone(), active)
     }
 

@@ -26,7 +26,7 @@ pub(super) const POD_SPEC: Table = Table {
             "ends the pod that long after its start, for good",
             &[
                 "crates/hotmap/tests/node/endings.rs::a_pod_that_is_active_for_too_long_is_ended_for_good",
-                "crates/node/agent/src/active_deadline.rs::time_counts_from_the_start_of_the_pod_whatever_becomes_of_the_clock",
+                "crates/plane/clock/src/active_time.rs::time_counts_from_the_start_whatever_becomes_of_the_clock",
             ],
         ),
         works(
