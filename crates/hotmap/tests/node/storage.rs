@@ -10,6 +10,9 @@ fn a_pod_that_takes_too_much_is_evicted_and_memory_ends_where_it_should() {
     let fill = "dd if=/dev/zero of=/memory/file bs=64k count=32 2>/dev/null; stat -c 'memory %s' /memory/file; \
         dd if=/dev/zero of=/disk/file bs=64k count=32 2>/dev/null; sleep infinity & wait";
     let write = "dd if=/dev/zero of=/var/file bs=64k count=32 2>/dev/null; sleep infinity & wait";
+    let last_words =
+        "dd if=/dev/zero of=/dev/termination-log bs=64k count=32 2>/dev/null; sleep infinity & wait";
+    let limited = json!({"resources": {"limits": {"ephemeral-storage": "1Mi"}}});
     node.create([
         pod(
             "volume",
@@ -22,10 +25,8 @@ fn a_pod_that_takes_too_much_is_evicted_and_memory_ends_where_it_should() {
                 ],
             }),
         ),
-        pod(
-            "layer",
-            json!({"containers": [shell(write, json!({"resources": {"limits": {"ephemeral-storage": "1Mi"}}}))]}),
-        ),
+        pod("layer", json!({"containers": [shell(write, limited.clone())]})),
+        pod("words", json!({"containers": [shell(last_words, limited)]})),
         pod(
             "modest",
             json!({"containers": [idle(json!({"volumeMounts": [{"name": "disk", "mountPath": "/disk"}]}))],
@@ -39,6 +40,10 @@ fn a_pod_that_takes_too_much_is_evicted_and_memory_ends_where_it_should() {
         ),
         (
             "layer",
+            "Pod ephemeral local storage usage exceeds the total limit of containers 1Mi. ",
+        ),
+        (
+            "words",
             "Pod ephemeral local storage usage exceeds the total limit of containers 1Mi. ",
         ),
     ] {

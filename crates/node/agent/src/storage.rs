@@ -2,7 +2,8 @@
 //!
 //! Order, comparisons and messages follow `localStorageEviction` in `pkg/kubelet/eviction`, Kubernetes 1.36. There as here a pod
 //! is measured now and then and evicted afterwards: nothing holds a program that writes fast. Memory volumes are not measured:
-//! their size is that of their file system.
+//! their size is that of their file system. What a container writes at its `terminationMessagePath` counts here, and not
+//! there (`calcEphemeralStorage` in `pkg/kubelet/stats`).
 
 mod usage;
 
@@ -37,7 +38,7 @@ struct Limit {
 pub(crate) enum Part<'a> {
     /// An emptyDir on disk.
     Volume(&'a str),
-    /// A container's own layer and its logs.
+    /// A container's own layer, its logs and its termination message.
     Container(&'a str),
 }
 

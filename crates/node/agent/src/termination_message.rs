@@ -7,7 +7,7 @@
 use std::{
     fs::{self, DirBuilder, File, OpenOptions, Permissions},
     io,
-    os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt, PermissionsExt, chown},
+    os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt, PermissionsExt, chown},
     path::{Path, PathBuf},
 };
 
@@ -20,6 +20,8 @@ use crate::logs::{self, LogOptions};
 
 /// Bytes of the file that count: its last ones.
 const FILE_BYTES_MAX: u64 = 4096;
+/// The unit of `st_blocks`, whatever the file system's own is.
+const BLOCK_BYTES: u64 = 512;
 /// Lines and bytes of a log that stand for a message.
 const LOG_LINES_MAX: u64 = 80;
 const LOG_BYTES_MAX: usize = 2048;
@@ -37,19 +39,46 @@ fn file(directory: &Path, container: &str, attempt: u32) -> PathBuf {
 pub(crate) fn make(directory: &Path, container: &str, attempt: u32, owner: Ownership) -> io::Result<PathBuf> {
     DirBuilder::new().recursive(true).mode(0o711).create(directory)?;
     let path = file(directory, container, attempt);
+    for earlier in files_of(directory, container)? {
+        fs::remove_file(earlier)?;
+    }
+    OpenOptions::new().write(true).create_new(true).open(&path)?;
+    fs::set_permissions(&path, Permissions::from_mode(FILE_MODE))?;
+    chown(&path, Some(owner.uid), Some(owner.gid))?;
+    Ok(path)
+}
+
+/// The files of all attempts that are there.
+fn files_of(directory: &Path, container: &str) -> io::Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
     for entry in fs::read_dir(directory)? {
         let entry = entry?;
         // Names of containers have no dot in them.
         let name = entry.file_name();
         let of = name.to_str().and_then(|name| name.split_once('.'));
         if of.is_some_and(|(name, _)| name == container) {
-            fs::remove_file(entry.path())?;
+            files.push(entry.path());
         }
     }
-    OpenOptions::new().write(true).create_new(true).open(&path)?;
-    fs::set_permissions(&path, Permissions::from_mode(FILE_MODE))?;
-    chown(&path, Some(owner.uid), Some(owner.gid))?;
-    Ok(path)
+    Ok(files)
+}
+
+/// Bytes of the disk that a container takes with what it has written there, read or not. Blocks.
+pub(crate) fn disk_usage(directory: &Path, container: &str) -> io::Result<u64> {
+    let files = match files_of(directory, container) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(0),
+        files => files?,
+    };
+    let mut bytes = 0;
+    for file in files {
+        match fs::symlink_metadata(file) {
+            Ok(metadata) => bytes += metadata.blocks() * BLOCK_BYTES,
+            // The next attempt begins.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(bytes)
 }
 
 /// What an attempt has left in its file; nothing if there is none. Blocks.
@@ -118,7 +147,7 @@ pub(crate) fn share(message: &str, containers: usize) -> &str {
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::{MetadataExt, symlink};
+    use std::os::unix::fs::symlink;
 
     use super::*;
 
@@ -168,6 +197,27 @@ mod tests {
             refused.starts_with("Error on reading termination log ") && !refused.contains("s3cr3t"),
             "{refused}"
         );
+    }
+
+    #[test]
+    fn a_file_counts_for_its_container_as_far_as_it_is_on_the_disk() {
+        let home = tempfile::tempdir().expect("a directory");
+        let pod = home.path().join("uid");
+        let used = |container: &str| disk_usage(&pod, container).expect("counted");
+        assert_eq!(used("a"), 0, "no container has begun");
+        let file = make(&pod, "a", 0, ours()).expect("made");
+        make(&pod, "ab", 0, ours()).expect("made");
+        assert_eq!((used("a"), used("ab")), (0, 0));
+        let written = File::options().write(true).open(&file).expect("ours");
+        // A hole takes nothing; what is written takes as much wherever it is.
+        written.set_len(1 << 30).expect("made longer");
+        written.write_all_at(&[1; 1 << 20], 1 << 29).expect("written");
+        written.sync_all().expect("on the disk");
+        let bytes = used("a");
+        assert!((1 << 20..2 << 20).contains(&bytes), "{bytes}");
+        assert_eq!(used("ab"), 0, "it is another container's");
+        make(&pod, "a", 1, ours()).expect("made");
+        assert_eq!(used("a"), 0, "the next attempt begins with nothing");
     }
 
     #[tokio::test]

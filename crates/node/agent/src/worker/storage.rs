@@ -14,6 +14,7 @@ use crate::{
     pod::Pod,
     status::Failure,
     storage::{Part, StorageLimits, disk_usage},
+    termination_message,
 };
 
 /// The reason of the pod's status and of the event (`pkg/kubelet/eviction`, Kubernetes 1.36).
@@ -110,37 +111,40 @@ fn next_pause(last: Duration, took: Duration) -> Duration {
 /// Blocks. What cannot be measured counts as nothing, and is told of.
 fn measure(shared: &Shared, pod: &Pod, part: Part<'_>) -> u64 {
     let uid = &pod.metadata.uid;
-    let places = match part {
-        Part::Volume(name) => vec![shared.placement.empty_dir_on_disk(uid, name)],
+    let told = |message: String| {
+        let subject = Subject::pod(pod);
+        shared.recorder.warning(subject, "StorageNotMeasured", message);
+    };
+    let (places, of_message) = match part {
+        Part::Volume(name) => (vec![shared.placement.empty_dir_on_disk(uid, name)], 0),
         Part::Container(name) => {
             let logs = log_directory(&shared.log_root, pod).join(name);
             let sandbox = shared.runtime.sandbox(uid);
             let attempt = sandbox.and_then(|sandbox| Some(sandbox.container(name)?.attempt));
             let layer = attempt.map(|attempt| shared.runtime.layer(uid, name, attempt));
-            layer.into_iter().chain([logs]).collect()
+            let messages = shared.placement.messages(uid);
+            let of_message = termination_message::disk_usage(&messages, name).unwrap_or_else(|error| {
+                told(format!("cannot measure {}: {error}", messages.display()));
+                0
+            });
+            (layer.into_iter().chain([logs]).collect(), of_message)
         }
     };
     let of_place = |place: std::path::PathBuf| match disk_usage(&place) {
         Ok(usage) if usage.is_complete => usage.bytes,
         Ok(usage) => {
-            let message = format!(
+            told(format!(
                 "{} is not measured to its end: it has too many directories that are too deep",
                 place.display()
-            );
-            shared
-                .recorder
-                .warning(Subject::pod(pod), "StorageNotMeasured", message);
+            ));
             usage.bytes
         }
         Err(error) => {
-            let message = format!("cannot measure {}: {error}", place.display());
-            shared
-                .recorder
-                .warning(Subject::pod(pod), "StorageNotMeasured", message);
+            told(format!("cannot measure {}: {error}", place.display()));
             0
         }
     };
-    places.into_iter().map(of_place).sum()
+    places.into_iter().map(of_place).sum::<u64>() + of_message
 }
 
 #[cfg(test)]
