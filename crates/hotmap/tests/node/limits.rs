@@ -73,6 +73,18 @@ fn limits_are_the_kernels_and_who_exceeds_them_is_killed() {
         let share = says(&cgroup(&node, name, "cpu"), &["cpu.shares", "cpu.weight"]);
         assert!(millis.split(' ').any(|one| one == share), "{name}: {share}");
     }
+    for (name, field, shown) in [
+        (
+            "hog",
+            "resources",
+            r#"{"limits":{"cpu":"500m","memory":"32Mi"},"requests":{"cpu":"500m","memory":"32Mi"}}"#,
+        ),
+        ("hog", "allocatedResources", r#"{"cpu":"500m","memory":"32Mi"}"#),
+        ("meek", "resources", r#"{"requests":{"cpu":"250m"}}"#),
+    ] {
+        let path = format!(".status.containerStatuses[0].{field}");
+        assert_eq!(node.field(&format!("pod/{name}"), &path), shown, "{name}");
+    }
     // Who asked for something is killed after who asked for nothing (1000).
     assert_eq!(node.sh("meek", "cat /proc/1/oom_score_adj"), "999");
     let (memory, cpu) = (cgroup(&node, "hog", "memory"), cgroup(&node, "hog", "cpu"));

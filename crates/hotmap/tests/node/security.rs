@@ -89,6 +89,10 @@ fn a_restricted_pod_has_its_groups_a_read_only_root_and_few_system_calls() {
     );
     node.ready("p");
     assert_eq!(node.sh("p", "id -G"), "0 4000 5000");
+    assert_eq!(
+        node.field("pod/p", ".status.containerStatuses[0].user.linux"),
+        r#"{"gid":0,"supplementalGroups":[0,4000,5000],"uid":1000}"#
+    );
     assert_eq!(node.sh("p", "grep Seccomp: /proc/self/status | cut -f 2"), "2");
     for (refused, why) in [
         ("echo x > /run/file", "Read-only file system"),

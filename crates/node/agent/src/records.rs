@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use hotmap_runtime::{ContainerState, ContainerStatus, Exit, Sandbox};
+use hotmap_runtime::{ContainerState, ContainerStatus, ContainerUser, Exit, Sandbox};
 use jiff::Timestamp;
 
 use crate::{
@@ -36,6 +36,8 @@ pub(crate) struct ContainerRecord {
     pub(crate) is_starting: bool,
     /// Why the postStart hook of the newest attempt failed; the container is stopped for it.
     pub(crate) hook_failure: Option<String>,
+    /// Who the process of the newest attempt was when it began, where that is known.
+    pub(crate) user: Option<ContainerUser>,
     /// Its startup probe, if it has one, has succeeded.
     pub(crate) started_up: bool,
     /// Readiness, as the probe or the mere running says.
@@ -204,6 +206,7 @@ impl ContainerRecord {
         self.is_replaced = false;
         self.started_up = false;
         self.hook_failure = None;
+        self.user = None;
         self.ready = false;
     }
 
@@ -221,6 +224,7 @@ impl ContainerRecord {
                     self.exited(Ended::from_exit(seen.attempt, exit));
                 }
             }
+            self.user = seen.user.clone();
         }
         is_news
     }
@@ -292,6 +296,7 @@ fn from_api(pod: &Pod, name: &str, now: Timestamp) -> ContainerRecord {
         .as_u64()
         .and_then(|count| u32::try_from(count).ok())
         .unwrap_or_default();
+    record.user = user_in(&status["user"]["linux"]);
     record.ready = status["ready"] == true;
     record.started_up = status["started"] == true;
     if let Some(running) = status["state"].get("running") {
@@ -310,6 +315,16 @@ fn from_api(pod: &Pod, name: &str, now: Timestamp) -> ContainerRecord {
         }
     }
     record
+}
+
+fn user_in(linux: &serde_json::Value) -> Option<ContainerUser> {
+    let number = |value: &serde_json::Value| value.as_u64().and_then(|number| u32::try_from(number).ok());
+    let groups = linux["supplementalGroups"].as_array().into_iter().flatten();
+    Some(ContainerUser {
+        uid: number(&linux["uid"])?,
+        gid: number(&linux["gid"])?,
+        groups: groups.filter_map(number).collect(),
+    })
 }
 
 fn ended_in(state: &serde_json::Value, attempt: u32) -> Option<Ended> {
@@ -372,6 +387,7 @@ mod tests {
         ContainerStatus {
             name: "a".into(),
             attempt,
+            user: None,
             state,
         }
     }
@@ -506,6 +522,44 @@ mod tests {
             "its end is told, not taken over"
         );
         assert!(record.adopt(&seen(1, Some(1))) && record.attempt == Some(1));
+    }
+
+    #[test]
+    fn who_a_process_was_is_known_after_a_restart_of_the_node() {
+        let user = |uid: u32, groups: &[u32]| ContainerUser {
+            uid,
+            gid: 3,
+            groups: groups.to_vec(),
+        };
+        let state = json!({"terminated": {"exitCode": 0, "reason": "Completed"}});
+        let status = |linux: Value| json!({"name": "a", "restartCount": 1, "state": state.clone(), "user": {"linux": linux}});
+        let told = json!({"uid": 7, "gid": 3, "supplementalGroups": [3, 9]});
+        let seen = |attempt, user| ContainerStatus {
+            user,
+            ..seen(attempt, None)
+        };
+        for (status, containers, expected) in [
+            // It is finished, and the runtime has forgotten it.
+            (status(told.clone()), None, Some(user(7, &[3, 9]))),
+            (status(json!({"uid": 7, "gid": 3})), None, Some(user(7, &[]))),
+            (status(json!({"uid": -1, "gid": 3})), None, None),
+            // The next attempt is another process.
+            (
+                status(told.clone()),
+                Some(seen(2, Some(user(8, &[3])))),
+                Some(user(8, &[3])),
+            ),
+            // Its shim is of an earlier release.
+            (status(told), Some(seen(2, None)), None),
+        ] {
+            let document = json!({"metadata": {"uid": "u"}, "spec": {"containers": [{"name": "a"}]},
+                "status": {"containerStatuses": [status]}});
+            let pod = Pod::from_document(&document).expect("a pod");
+            let sandbox = containers.map(|one| sandbox(vec![one]));
+            let mut records = recover(&pod, sandbox.as_ref(), Timestamp::UNIX_EPOCH);
+            let record = records.remove("a").expect("a record");
+            assert_eq!(record.user, expected, "{document}");
+        }
     }
 
     #[test]

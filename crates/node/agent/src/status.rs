@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 
 use crate::{
     lifecycle::{Progress, progress},
-    pod::{Container, Pod, ReadinessGate, VolumeMount},
+    pod::{Container, Pod, ReadinessGate, Resources, VolumeMount},
     records::{ContainerRecord, EXIT_LOST, Ended, Records, RunState, Waiting},
     termination_message,
 };
@@ -47,6 +47,8 @@ pub(crate) struct PodGround {
     pub(crate) refusal: Option<Refusal>,
     /// Why the node has ended the pod.
     pub(crate) failure: Option<Failure>,
+    /// The controllers that this machine, or the pod's shim, does not put limits into force with.
+    pub(crate) unenforced: Vec<&'static str>,
     /// How the subPath mounts stand, if they shall follow their volumes or did.
     pub(crate) live_subpath: Option<LiveSubPaths>,
 }
@@ -146,7 +148,13 @@ pub(crate) fn pod_status(pod: &Pod, records: &Records, ground: &PodGround, now: 
         let statuses = |containers: &[Container], is_init: bool| -> Value {
             containers
                 .iter()
-                .map(|container| container_status(pod, container, records, is_init, is_lost && !is_init))
+                .map(|container| {
+                    let mut status = container_status(pod, container, records, is_init, is_lost && !is_init);
+                    if let Some(record) = records.get(&container.name) {
+                        add_what_it_has(&mut status, container, record, &ground.unenforced);
+                    }
+                    status
+                })
                 .collect()
         };
         status.insert("containerStatuses".into(), statuses(&pod.spec.containers, false));
@@ -405,6 +413,37 @@ fn container_status(
         RunState::Waiting(_) | RunState::Running { .. } => {}
     }
     status
+}
+
+/// Who the process of the newest attempt is, and what of the machine it was given; nothing before the first attempt
+/// (`convertToAPIContainerStatuses` in `pkg/kubelet/kubelet_pods.go`, Kubernetes 1.36).
+fn add_what_it_has(status: &mut Value, container: &Container, record: &ContainerRecord, unenforced: &[&str]) {
+    if record.attempt.is_none() {
+        return;
+    }
+    if let Some(user) = &record.user {
+        status["user"] =
+            json!({"linux": {"uid": user.uid, "gid": user.gid, "supplementalGroups": user.groups}});
+    }
+    // Of a container that does not run this is what it would have.
+    let unenforced = if record.is_running() { unenforced } else { &[] };
+    let Resources { limits, requests } = &container.resources;
+    status["resources"] = json!({});
+    // Memory that is asked for is no limit; it counts when the machine has none left.
+    for (field, amounts, always) in [("limits", limits, ""), ("requests", requests, "memory")] {
+        let in_force = |name: &str| name == always || !unenforced.contains(&name);
+        let enacted: Map<String, Value> = amounts
+            .iter()
+            .filter(|(name, _)| in_force(name))
+            .map(|(name, amount)| (name.clone(), amount.clone().into()))
+            .collect();
+        if !enacted.is_empty() {
+            status["resources"][field] = enacted.into();
+        }
+    }
+    if !requests.is_empty() {
+        status["allocatedResources"] = json!(requests);
+    }
 }
 
 /// A read-only mount is so with everything mounted in it.

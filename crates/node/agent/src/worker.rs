@@ -541,6 +541,7 @@ impl Worker {
             is_over: self.is_over,
             refusal: self.refusal.clone(),
             failure: self.failure.clone(),
+            unenforced: self.unenforced(sandbox),
             live_subpath: self.live_sub_paths(pod),
         };
         self.status

@@ -56,5 +56,5 @@ pub use spec::{
     Capabilities, ContainerConfig, FileConfig, LogLimits, MountConfig, ProcessUser, Resources, SandboxConfig,
     SeccompProfile, Stdin, UnknownCapability,
 };
-pub use status::{ContainerState, ContainerStatus, Exit, Sandbox, SandboxState};
+pub use status::{ContainerState, ContainerStatus, ContainerUser, Exit, Sandbox, SandboxState};
 pub use swap_floor::bare_mount_swaps;

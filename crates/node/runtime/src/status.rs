@@ -48,8 +48,22 @@ pub struct ContainerStatus {
     pub name: String,
     /// The attempt.
     pub attempt: u32,
+    /// Who its process was when it began; a shim of an earlier release does not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub user: Option<ContainerUser>,
     /// Running or ended.
     pub state: ContainerState,
+}
+
+/// Who a process was when it executed its program (CRI's `LinuxContainerUser`), in the pod's own ids.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ContainerUser {
+    /// The user.
+    pub uid: u32,
+    /// The primary group.
+    pub gid: u32,
+    /// All groups in the kernel's order, the primary one and those of the container's `/etc/group` among them.
+    pub groups: Vec<u32>,
 }
 
 /// Whether a container's first process runs.

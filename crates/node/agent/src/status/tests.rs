@@ -420,3 +420,61 @@ fn mounts_and_messages_are_shown_within_their_limits() {
         .expect("a message");
     assert_eq!(message.len(), 6 * 1024, "two containers share 12 KiB");
 }
+
+#[test]
+fn a_container_says_who_it_is_and_what_it_was_given() {
+    use hotmap_runtime::ContainerUser;
+    let user = || ContainerUser {
+        uid: 1000,
+        gid: 3,
+        groups: vec![3, 4000],
+    };
+    let asked = json!({"requests": {"cpu": "100m", "memory": "32Mi"},
+        "limits": {"cpu": "1", "memory": "64Mi", "ephemeral-storage": "1Gi"}});
+    let running = || RunState::Running { started_at: at(3) };
+    let has = |state, user| ContainerRecord {
+        user,
+        ..record(state, true)
+    };
+    let shown_user = json!({"linux": {"uid": 1000, "gid": 3, "supplementalGroups": [3, 4000]}});
+    for (record, resources, unenforced, shown) in [
+        // Nothing is known of one that was never started.
+        (ContainerRecord::default(), asked.clone(), vec![], json!({})),
+        (
+            has(running(), Some(user())),
+            asked.clone(),
+            vec![],
+            json!({"user": shown_user, "resources": asked, "allocatedResources": asked["requests"]}),
+        ),
+        // Its shim does not say, and it asks for nothing.
+        (has(running(), None), json!({}), vec![], json!({"resources": {}})),
+        // What is not in force is not said to be.
+        (
+            has(running(), None),
+            asked.clone(),
+            vec!["cpu", "memory", "pids"],
+            json!({"resources": {"requests": {"memory": "32Mi"}, "limits": {"ephemeral-storage": "1Gi"}},
+                "allocatedResources": asked["requests"]}),
+        ),
+        (
+            has(RunState::Ended(ended(0)), Some(user())),
+            asked.clone(),
+            vec!["cpu"],
+            json!({"user": shown_user, "resources": asked, "allocatedResources": asked["requests"]}),
+        ),
+    ] {
+        let document = json!({"metadata": {"name": "p", "namespace": "n", "uid": "u"},
+            "spec": {"containers": [{"name": "a", "resources": resources}]}});
+        let pod = Pod::from_document(&document).expect("a pod");
+        let records = Records::from([("a".to_owned(), record)]);
+        let ground = PodGround {
+            unenforced,
+            ..PodGround::default()
+        };
+        let seen = pod_status(&pod, &records, &ground, at(9));
+        let status = &seen["containerStatuses"][0];
+        for field in ["user", "resources", "allocatedResources"] {
+            assert_eq!(status[field], shown[field], "{field} {document} {records:?}");
+        }
+    }
+}

@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use hotmap_runtime::{Capabilities, ContainerConfig, ContainerState, LogLimits, StartError, Stdin};
+use hotmap_runtime::{Capabilities, ContainerConfig, ContainerState, LogLimits, Sandbox, StartError, Stdin};
 use jiff::Timestamp;
 use tokio::task::spawn_blocking;
 use tracing::{info, warn};
@@ -88,6 +88,7 @@ impl Worker {
                         };
                         if let Some(record) = self.records.get_mut(name) {
                             record.started(attempt, started_at);
+                            record.user = status.user;
                             record.is_starting = container.lifecycle.post_start.is_some();
                         }
                         self.told_starts.remove(name);
@@ -157,6 +158,15 @@ impl Worker {
     fn is_there(&self, name: &str, attempt: u32) -> bool {
         let sandbox = self.shared.runtime.sandbox(&self.uid);
         sandbox.is_some_and(|sandbox| sandbox.container(name).is_some_and(|one| one.attempt >= attempt))
+    }
+
+    /// The controllers with which no limit of the pod's containers is put into force.
+    pub(super) fn unenforced(&self, sandbox: Option<&Sandbox>) -> Vec<&'static str> {
+        if sandbox.is_some_and(|sandbox| !sandbox.has_limits) {
+            return ["cpu", "memory"].into();
+        }
+        let missing = self.shared.runtime.unenforced().iter();
+        missing.map(|one| one.controller).collect()
     }
 
     /// A pod that runs is not moved to a new shim for that.

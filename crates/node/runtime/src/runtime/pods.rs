@@ -298,6 +298,7 @@ mod tests {
             let mut status = ContainerStatus {
                 name: (*name).to_owned(),
                 attempt: *attempt,
+                user: None,
                 state: ContainerState::Running { pid: 1, started_at },
             };
             if !runs {

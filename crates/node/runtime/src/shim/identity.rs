@@ -12,6 +12,7 @@ use rustix::fs::Mode;
 use rustix::process::{DumpableBehavior, Signal};
 use rustix::thread::{CapabilitySet, CapabilitySets, Gid, LinkNameSpaceType, Uid};
 
+use super::launch::tell_groups;
 use super::rootfs::{Setup, what};
 use super::{accounts, seccomp};
 use crate::protocol::Refusal;
@@ -88,7 +89,7 @@ impl Identity {
 
     /// Becomes this identity in the pod's user namespace and runs the program; comes back only with the reason why not. The
     /// root is the container's already. `report` is the descriptor that tells the shim, closed by the exec.
-    pub(crate) fn run(&self, argv: &[String], users: BorrowedFd<'_>, report: RawFd) -> Refusal {
+    pub(crate) fn run(&self, argv: &[String], users: BorrowedFd<'_>, report: BorrowedFd<'_>) -> Refusal {
         let setup = |message| Refusal::Setup { message };
         match self.assume(users, report) {
             Ok(env) => exec(argv, &env),
@@ -96,7 +97,7 @@ impl Identity {
         }
     }
 
-    fn assume(&self, users: BorrowedFd<'_>, report: RawFd) -> Setup<Vec<CString>> {
+    fn assume(&self, users: BorrowedFd<'_>, report: BorrowedFd<'_>) -> Setup<Vec<CString>> {
         // Until the exec this is a copy of the shim. Nobody in the pod may trace it or look through its descriptors.
         what(
             rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable),
@@ -112,14 +113,16 @@ impl Identity {
             // As long as CAP_SYS_ADMIN is there. The profile allows what is left to do.
             self.confine()?;
         }
-        self.change_user()?;
+        let groups = self.change_user()?;
+        tell_groups(report, &groups)?;
         self.set_capabilities()?;
         // SAFETY: from here to the exec nothing but the report and the standard streams is used, and the process ends
         // by exec or _exit, so no owner drops a descriptor. Closed before chdir: a working directory must not lead
         // through one of the shim's.
-        what(unsafe { sys::close_all_but(&[0, 1, 2, report]) }, || {
-            "cannot close descriptors".to_owned()
-        })?;
+        what(
+            unsafe { sys::close_all_but(&[0, 1, 2, report.as_raw_fd()]) },
+            || "cannot close descriptors".to_owned(),
+        )?;
         self.change_directory()?;
         // After the change of user, which clears it: if the shim dies, nobody keeps the pod's promises.
         what(
@@ -159,7 +162,8 @@ impl Identity {
         Ok(())
     }
 
-    fn change_user(&self) -> Setup<()> {
+    /// The groups that it has then.
+    fn change_user(&self) -> Setup<Vec<u32>> {
         let (uid, gid) = (Uid::from_raw(self.user.uid), Gid::from_raw(self.user.gid));
         let merged = if self.user.merge_groups {
             accounts::groups_of(self.user.uid)
@@ -168,18 +172,13 @@ impl Identity {
         };
         // The primary group is among them, as containerd has it: else a file could be closed to it by giving it fewer rights
         // than others.
-        let mut groups: Vec<Gid> = self
-            .user
-            .supplementary_groups
-            .iter()
-            .copied()
-            .chain(merged)
-            .map(Gid::from_raw)
-            .collect();
-        groups.push(gid);
-        groups.sort_unstable_by_key(|group| group.as_raw());
+        let mut groups = self.user.supplementary_groups.clone();
+        groups.extend(merged);
+        groups.push(self.user.gid);
+        groups.sort_unstable();
         groups.dedup();
-        what(rustix::thread::set_thread_groups(&groups), || {
+        let raw: Vec<Gid> = groups.iter().copied().map(Gid::from_raw).collect();
+        what(rustix::thread::set_thread_groups(&raw), || {
             "cannot set the supplementary groups".to_owned()
         })?;
         what(rustix::thread::set_thread_res_gid(gid, gid, gid), || {
@@ -187,7 +186,8 @@ impl Identity {
         })?;
         what(rustix::thread::set_thread_res_uid(uid, uid, uid), || {
             format!("cannot become user {}", uid.as_raw())
-        })
+        })?;
+        Ok(groups)
     }
 
     /// The kernel clears them itself when a user other than 0 executes a program.
@@ -347,11 +347,6 @@ pub(crate) fn take_streams(streams: [BorrowedFd<'_>; 3], controlling: bool) -> S
         })?;
     }
     Ok(())
-}
-
-/// The number of a descriptor that must stay open.
-pub(crate) fn number(fd: impl AsFd) -> RawFd {
-    fd.as_fd().as_raw_fd()
 }
 
 #[cfg(test)]

@@ -1,11 +1,11 @@
 //! Starting processes: containers, and commands in them.
 //!
-//! The child reports over a sequenced socket: its terminal if it has one, then a refusal, or nothing: the socket closes with
-//! the exec, which is how the shim knows that the program runs.
+//! The child reports over a sequenced socket: its terminal if it has one, its groups, then a refusal, or nothing: the socket
+//! closes with the exec, which is how the shim knows that the program runs.
 
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::DirBuilderExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
@@ -39,6 +39,12 @@ const REPORT_BYTES_MAX: usize = 16 << 10;
 /// The report that carries a terminal.
 const TERMINAL_REPORT: &[u8] = b"t";
 
+/// The first byte of a report that carries groups, four bytes each. A refusal begins with a brace.
+const GROUPS_REPORT: u8 = b'g';
+
+/// Groups in one report; whoever has more sends more of them.
+const GROUPS_PER_REPORT: usize = 2_000;
+
 /// In the words of whoever looks for the reason.
 const NO_PROCESS: &str =
     "cannot start a process: the pod has as many as it may have (--pod-max-pids), or the machine has";
@@ -51,6 +57,8 @@ pub(crate) struct Launched {
     pub(crate) outputs: Outputs,
     /// What a container was given to see.
     pub(crate) mounts: Vec<BoundMount>,
+    /// The groups that it began with.
+    pub(crate) groups: Vec<u32>,
 }
 
 /// The readable ends of a process's output.
@@ -127,17 +135,13 @@ pub(crate) fn container(
                 connect_streams(theirs, place.record.ids, who, None, &child_report)
             };
             match prepare() {
-                Ok(()) => who.run(
-                    &config.argv,
-                    place.namespaces.users.as_fd(),
-                    identity::number(&child_report),
-                ),
+                Ok(()) => who.run(&config.argv, place.namespaces.users.as_fd(), child_report.as_fd()),
                 Err(message) => setup(message),
             }
         });
     };
     drop((child_report, theirs));
-    let terminal = await_exec(&report, &pidfd)?;
+    let Reported { terminal, groups } = await_exec(&report, &pidfd)?;
     let outputs = match (ours, terminal) {
         (Some(pipes), _) => pipes,
         (None, Some(master)) => Outputs::Terminal(master),
@@ -152,6 +156,7 @@ pub(crate) fn container(
         pidfd,
         outputs,
         mounts,
+        groups,
     })
 }
 
@@ -218,22 +223,20 @@ pub(crate) fn command(
                 connect_streams(streams, place.record.ids, who, command.size, &child_report)
             };
             match prepare() {
-                Ok(()) => who.run(
-                    command.argv,
-                    place.namespaces.users.as_fd(),
-                    identity::number(&child_report),
-                ),
+                Ok(()) => who.run(command.argv, place.namespaces.users.as_fd(), child_report.as_fd()),
                 Err(message) => setup(message),
             }
         });
     };
     drop((child_report, streams));
-    let outputs = await_exec(&report, &pidfd)?.map_or(Outputs::Elsewhere, Outputs::Terminal);
+    let Reported { terminal, groups } = await_exec(&report, &pidfd)?;
+    let outputs = terminal.map_or(Outputs::Elsewhere, Outputs::Terminal);
     Ok(Launched {
         pid,
         pidfd,
         outputs,
         mounts: Vec::new(),
+        groups,
     })
 }
 
@@ -379,10 +382,28 @@ fn report_pair() -> Setup<(OwnedFd, OwnedFd)> {
     what(pair, || "cannot make a socket pair".to_owned())
 }
 
-/// Waits for the exec; returns the terminal if one came.
-fn await_exec(report: &OwnedFd, process: &OwnedFd) -> Result<Option<OwnedFd>, Refusal> {
+/// The child's groups, in as many reports as they need. The shim reads while this writes.
+pub(crate) fn tell_groups(report: BorrowedFd<'_>, groups: &[u32]) -> Setup<()> {
+    for some in groups.chunks(GROUPS_PER_REPORT) {
+        let numbers = some.iter().flat_map(|group| group.to_le_bytes());
+        let bytes: Vec<u8> = std::iter::once(GROUPS_REPORT).chain(numbers).collect();
+        what(protocol::send_with_fds(report, &bytes, &[]), || {
+            "cannot tell the groups of the process".to_owned()
+        })?;
+    }
+    Ok(())
+}
+
+/// What came before the exec.
+struct Reported {
+    terminal: Option<OwnedFd>,
+    groups: Vec<u32>,
+}
+
+/// Waits for the exec.
+fn await_exec(report: &OwnedFd, process: &OwnedFd) -> Result<Reported, Refusal> {
     let deadline = Instant::now() + START_PATIENCE;
-    let mut fds = Vec::new();
+    let (mut fds, mut groups) = (Vec::new(), Vec::new());
     let mut bytes = vec![0; REPORT_BYTES_MAX];
     let outcome = loop {
         let left = deadline.saturating_duration_since(Instant::now());
@@ -402,8 +423,15 @@ fn await_exec(report: &OwnedFd, process: &OwnedFd) -> Result<Option<OwnedFd>, Re
             Ok(_) => {}
         }
         match protocol::receive_with_fds(report, &mut bytes, &mut fds) {
-            Ok(0) => return Ok(fds.pop()),
+            Ok(0) => {
+                let terminal = fds.pop();
+                return Ok(Reported { terminal, groups });
+            }
             Ok(length) if &bytes[..length] == TERMINAL_REPORT => {}
+            Ok(length) if bytes[0] == GROUPS_REPORT => {
+                let (numbers, _) = bytes[1..length].as_chunks();
+                groups.extend(numbers.iter().copied().map(u32::from_le_bytes));
+            }
             Ok(length) => {
                 let told = serde_json::from_slice(&bytes[..length]);
                 return Err(told.unwrap_or(Refusal::Setup {

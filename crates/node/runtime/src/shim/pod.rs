@@ -28,7 +28,7 @@ use super::shared_pids::MountNamespace;
 use crate::cgroup::Group;
 use crate::protocol::{self, Call, ExecCall, Refusal, Reply, Request, STATE_FILE, VERSION};
 use crate::spec::{ContainerConfig, Stdin};
-use crate::status::{ContainerState, ContainerStatus, PodState, SandboxRecord};
+use crate::status::{ContainerState, ContainerStatus, ContainerUser, PodState, SandboxRecord};
 use crate::sys;
 
 /// Connections at once; a further one is closed. The agent needs one to watch, and one per command or stop under way.
@@ -380,6 +380,11 @@ impl Pod {
         let status = ContainerStatus {
             name: config.name,
             attempt: config.attempt,
+            user: Some(ContainerUser {
+                uid: identity.user.uid,
+                gid: identity.user.gid,
+                groups: launched.groups,
+            }),
             state,
         };
         let running = Running {

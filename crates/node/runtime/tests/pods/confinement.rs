@@ -183,11 +183,18 @@ async fn groups_are_those_given_and_with_merge_those_of_the_user_too() {
             ],
             ..fixture.script(name, "sleep 1000")
         };
-        runtime.start_container(POD, config).await.expect("started");
+        let started = runtime.start_container(POD, config).await.expect("started");
         let seen = "grep Groups /proc/1/status | tr -s '\\t ' ' '";
         assert_eq!(
             stdout_of(&runtime, name, seen).await,
             format!("Groups: {groups}"),
+            "{name}"
+        );
+        let user = started.user.expect("this shim says who a process is");
+        let told: Vec<String> = user.groups.iter().map(u32::to_string).collect();
+        assert_eq!(
+            (user.uid, user.gid, told.join(" ").as_str()),
+            (1000, 3000, groups),
             "{name}"
         );
     }
