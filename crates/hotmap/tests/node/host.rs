@@ -204,14 +204,13 @@ pub(crate) fn can_run_pods() -> bool {
 
 /// Whether the kernel mounts beneath a mount, without which a live subPath stays as it is.
 pub(crate) fn can_swap_mounts() -> bool {
-    let uname = rustix::system::uname();
-    let release = uname.release().to_string_lossy();
-    let mut numbers = release.split(['.', '-']).map_while(|part| part.parse().ok());
-    let can = (numbers.next(), numbers.next()) >= (Some(6), Some(5));
-    if !can {
-        eprintln!("skipped: live subPath mounts need Linux 6.5, and this is {release}");
+    match hotmap_runtime::can_mount_beneath() {
+        Ok(()) => true,
+        Err(too_old) => {
+            eprintln!("skipped: live subPath mounts do not follow here: {too_old}");
+            false
+        }
     }
-    can
 }
 
 /// A pod that goes within two seconds unless its spec says otherwise: a shell that is asked to stop before it has

@@ -25,6 +25,7 @@ mod error;
 mod events;
 mod exec;
 mod host_images;
+mod mount_beneath;
 mod mountinfo;
 mod netlink;
 mod nftables;
@@ -49,6 +50,7 @@ pub use error::{
 pub use events::{ContainerExited, Event, Events};
 pub use exec::{ExecConfig, ExecReader, ExecSession, ExecSyncOutput, ExecWriter, TerminalSize};
 pub use host_images::{HostImage, HostImages, HostImagesError};
+pub use mount_beneath::{KernelTooOld, can_mount_beneath};
 pub use pod_cidr::{PodCidr, PodCidrError};
 pub use runtime::{MountSwap, MountSwaps, NetworkTrouble, PodNetwork, Prepared, Runtime, Swapped};
 pub use shim::shim_main_if_asked;

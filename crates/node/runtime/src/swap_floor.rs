@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use rustix::fs::CWD;
 use rustix::mount::{MountPropagationFlags, MoveMountFlags, OpenTreeFlags, UnmountFlags};
 
+use crate::mount_beneath::can_mount_beneath;
 use crate::shim::{attach, filesystem};
 use crate::sys::{self, MountChange};
 
@@ -19,8 +20,9 @@ const FILE_BYTES: usize = 1_024;
 /// its own, in a mount namespace that goes with it. For benchmarks; needs root and Linux 6.5.
 ///
 /// # Errors
-/// The system's.
+/// The system's, and that the kernel is too old.
 pub fn bare_mount_swaps(rounds: usize) -> io::Result<Vec<Duration>> {
+    can_mount_beneath().map_err(io::Error::other)?;
     let measured = thread::spawn(move || measure(rounds)).join();
     measured.map_err(|_| io::Error::other("the thread that swaps mounts panicked"))?
 }

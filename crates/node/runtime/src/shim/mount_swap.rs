@@ -24,6 +24,7 @@ use rustix::mount::{MoveMountFlags, OpenTreeFlags, UnmountFlags};
 
 use super::namespaces::Namespaces;
 use super::rootfs::{OVERLAYFS_MAGIC, Setup, what};
+use crate::mount_beneath::can_mount_beneath;
 use crate::mountinfo::{self, Mount};
 use crate::protocol::{Refusal, SwapCall, SwapOutcome};
 use crate::sys::{self, MountChange};
@@ -342,41 +343,11 @@ fn bare_copy(parent: &OwnedFd) -> Option<OwnedFd> {
 
 /// The kernel has one word for everything it does not do; the release tells the likeliest reason.
 fn refused_by_kernel(target: &Path) -> String {
-    let uname = rustix::system::uname();
-    let release = uname.release().to_string_lossy();
-    if is_older_than(&release, (6, 5)) {
-        format!("it needs Linux 6.5 or newer (MOVE_MOUNT_BENEATH), and this is {release}")
-    } else {
-        format!(
+    match can_mount_beneath() {
+        Err(too_old) => too_old.to_string(),
+        Ok(()) => format!(
             "the kernel does not mount beneath {} (EINVAL): the mount is locked",
             target.display()
-        )
-    }
-}
-
-fn is_older_than(release: &str, wanted: (u32, u32)) -> bool {
-    let mut numbers = release
-        .split(['.', '-', '+'])
-        .map_while(|part| part.parse::<u32>().ok());
-    let found = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
-    found < wanted
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_release_says_whether_the_kernel_is_too_old() {
-        for (release, older) in [
-            ("6.1.0-28-amd64", true),
-            ("6.4", true),
-            ("6.5.0", false),
-            ("6.18.44-fc", false),
-            ("7.0-rc1", false),
-            ("5.15", true),
-        ] {
-            assert_eq!(is_older_than(release, (6, 5)), older, "{release}");
-        }
+        ),
     }
 }
