@@ -111,9 +111,8 @@ impl Draft {
     }
 
     /// The object as of `revision`.
-    pub fn at(&self, revision: Revision) -> Object {
-        let comma = if self.metadata_is_empty { "" } else { "," };
-        let member = format!("\"resourceVersion\":\"{revision}\"{comma}");
+    pub fn at(self, revision: Revision) -> Object {
+        let member = self.revision_member(revision);
         let mut json = Vec::with_capacity(self.json.len() + member.len());
         json.extend_from_slice(&self.json[..self.splice_at]);
         json.extend_from_slice(member.as_bytes());
@@ -121,8 +120,21 @@ impl Draft {
         Object {
             revision,
             json: json.into(),
-            index: self.index.clone(),
+            index: self.index,
         }
+    }
+
+    /// Whether this is what `object` holds, byte for byte, the revision apart.
+    pub fn is(&self, object: &Object) -> bool {
+        let member = self.revision_member(object.revision);
+        let (head, tail) = self.json.split_at(self.splice_at);
+        let rest = object.json.strip_prefix(head);
+        rest.and_then(|rest| rest.strip_prefix(member.as_bytes())) == Some(tail)
+    }
+
+    fn revision_member(&self, revision: Revision) -> String {
+        let comma = if self.metadata_is_empty { "" } else { "," };
+        format!("\"resourceVersion\":\"{revision}\"{comma}")
     }
 
     /// The JSON without a `resourceVersion`: what a dry run answers.
@@ -240,6 +252,23 @@ mod tests {
             &object.json()[..],
             br#"{"kind":"X","metadata":{"resourceVersion":"1"}}"#
         );
+    }
+
+    #[test]
+    fn a_draft_is_what_is_held_when_every_byte_but_the_revision_agrees() {
+        let draft = |value| Draft::new(&map(value), vec![]);
+        let held = json!({"kind": "X", "metadata": {"name": "a"}, "data": {"k": "1"}});
+        let object = draft(held.clone()).at(Revision(7));
+        assert!(draft(held).is(&object));
+        for other in [
+            json!({"kind": "X", "metadata": {"name": "a"}, "data": {"k": "2"}}),
+            json!({"kind": "X", "metadata": {"name": "a"}, "data": {"k": "12"}}),
+            json!({"kind": "X", "metadata": {"name": "b"}, "data": {"k": "1"}}),
+            json!({"kind": "X", "metadata": {}, "data": {"k": "1"}}),
+            json!({"kind": "X"}),
+        ] {
+            assert!(!draft(other.clone()).is(&object), "{other}");
+        }
     }
 
     #[test]

@@ -8,6 +8,7 @@ use hotmap_object::{Draft, GroupVersionKind, Object, Revision};
 use hotmap_schema::{WireError, decode_protobuf, envelope};
 use hotmap_store::Memo;
 use hotmap_trace::TraceContext;
+use parking_lot::{MappedMutexGuard, Mutex, MutexGuard};
 use serde_json::{Map, Value};
 
 /// Why a stored value is no object. Values are never part of the text: they may be secret.
@@ -29,7 +30,8 @@ pub(crate) enum DecodeError {
 /// An encoded object on its way into the store. It gets its revision once, from whoever asks first: the writer that
 /// answers its client or the feed that caches it.
 pub(crate) struct Prepared {
-    draft: Draft,
+    /// `None` once it is an object.
+    draft: Mutex<Option<Draft>>,
     object: OnceLock<Arc<Object>>,
     /// The request that writes it.
     trace: Option<TraceContext>,
@@ -39,7 +41,7 @@ impl Prepared {
     /// In the trace of whoever asks.
     pub(crate) fn new(draft: Draft) -> Arc<Self> {
         Arc::new(Self {
-            draft,
+            draft: Mutex::new(Some(draft)),
             object: OnceLock::new(),
             trace: hotmap_trace::current(),
         })
@@ -47,14 +49,19 @@ impl Prepared {
 
     /// The object as of the one revision it was committed at.
     pub(crate) fn at(&self, revision: Revision) -> Arc<Object> {
-        let object = self.object.get_or_init(|| Arc::new(self.draft.at(revision)));
+        let object = self.object.get_or_init(|| {
+            let draft = self.draft.lock().take();
+            Arc::new(draft.expect("it becomes an object once").at(revision))
+        });
         debug_assert_eq!(object.revision(), revision, "a write commits once");
         object.clone()
     }
 
-    /// The object without a revision.
-    pub(crate) fn draft(&self) -> &Draft {
-        &self.draft
+    /// The object without a revision, which it has until it is committed.
+    pub(crate) fn draft(&self) -> MappedMutexGuard<'_, Draft> {
+        MutexGuard::map(self.draft.lock(), |draft| {
+            draft.as_mut().expect("nobody asks for a draft that is committed")
+        })
     }
 }
 

@@ -233,7 +233,7 @@ fn tried(current: Option<Arc<Shared>>, decision: Decision) -> Written {
     let (how, document) = match (decision, current) {
         (Decision::Put(encoded), None) => (How::Created, Document::Draft(encoded.into_shown())),
         (Decision::Put(encoded), Some(current)) => {
-            let shared = encoded.prepared.draft().at(current.revision());
+            let shared = encoded.prepared.draft().clone().at(current.revision());
             (How::Updated, Document::Shared(Arc::new(shared)))
         }
         (Decision::Delete(_), Some(current)) => (How::Deleted, Document::Shared(current)),
@@ -246,8 +246,7 @@ fn tried(current: Option<Arc<Shared>>, decision: Decision) -> Written {
 impl Encoded {
     /// Whether the object is the same, byte for byte.
     fn is(&self, current: &Shared) -> bool {
-        self.prepared.draft().index().uid == current.index().uid
-            && self.prepared.draft().at(current.revision()).json() == current.json()
+        self.prepared.draft().is(current)
     }
 
     fn into_shown(self) -> Bytes {
