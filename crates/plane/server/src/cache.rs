@@ -25,7 +25,7 @@ use hotmap_store::{Store, StoreError};
 use tokio::sync::watch;
 
 pub(crate) use decode::Prepared;
-pub(crate) use event::{CachedEvent, EventType, FrameKey, IncludeObject};
+pub(crate) use event::{CachedEvent, EventType, FrameKey, IncludeObject, States};
 pub(crate) use feed::Feed;
 pub(crate) use lane::{Lagged, Subscription};
 pub(crate) use resource_cache::{Page, ResourceCache, Selection};
@@ -182,3 +182,6 @@ fn stored_resources() -> Vec<&'static Resource> {
     }
     stored
 }
+
+#[cfg(test)]
+mod tests;

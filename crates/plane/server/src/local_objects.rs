@@ -7,7 +7,7 @@ use std::{collections::VecDeque, pin::Pin, sync::Arc};
 use hotmap_object::{Object, Revision, Status};
 use tokio::sync::futures::OwnedNotified;
 
-use crate::cache::{Cache, CachedEvent, Lagged, Selection, Subscription};
+use crate::cache::{Cache, CachedEvent, Lagged, Selection, States, Subscription};
 
 /// Changes taken from the cache under one hold of its lock.
 const CHANGES_PER_STEP: usize = 64;
@@ -119,14 +119,14 @@ impl LocalChanges {
 }
 
 fn change(event: &CachedEvent) -> LocalChange {
-    match (&event.object, &event.previous) {
-        (Some(object), None) => LocalChange::Added(object.clone()),
-        (Some(object), Some(_)) => LocalChange::Modified(object.clone()),
+    let States { object, previous } = event.states();
+    match (object, previous) {
+        (Some(object), None) => LocalChange::Added(object),
+        (Some(object), Some(_)) => LocalChange::Modified(object),
         (None, _) => LocalChange::Deleted(
             event
                 .farewell()
-                .expect("what is gone was there before: the cache tells nothing else")
-                .clone(),
+                .expect("what is gone was there before: the cache tells nothing else"),
         ),
     }
 }

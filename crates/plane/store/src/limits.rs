@@ -31,9 +31,9 @@ pub const HISTORY_EVENTS_MIN: usize = 1_000;
 /// Size that the history never exceeds, [`HISTORY_EVENTS_MIN`] or not.
 pub const HISTORY_BYTES_HARD_MAX: usize = 256 * 1024 * 1024;
 
-/// Newest changes that keep the writer's [`Memo`](crate::Memo). A watcher that keeps up is never this far behind;
-/// older memos would hold a second copy of the history that no limit counts.
-pub const MEMO_EVENTS_MAX: usize = 1_024;
+/// Newest changes that keep the writer's [`Memo`](crate::Memo): those of one batch. A watcher that keeps up is never
+/// further behind; older memos would hold a second copy of the history that no limit counts.
+pub const MEMO_EVENTS_MAX: usize = BATCH_WRITES_MAX;
 
 /// Entries read under one hold of the lock: a list of any length keeps the writer waiting for a fraction of a
 /// millisecond only, and other tasks run between two such steps.

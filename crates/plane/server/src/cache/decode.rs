@@ -10,6 +10,7 @@ use hotmap_store::Memo;
 use hotmap_trace::TraceContext;
 use parking_lot::{MappedMutexGuard, Mutex, MutexGuard};
 use serde_json::{Map, Value};
+use tracing::error;
 
 /// Why a stored value is no object. Values are never part of the text: they may be secret.
 #[derive(Debug, thiserror::Error)]
@@ -87,6 +88,17 @@ pub(super) fn object(
     }
     let object = decode(resource, value)?;
     Ok(Arc::new(draft(resource, &object).at(revision)))
+}
+
+/// An object as it was, from the stored bytes. `None`, and a line in the log, if they are none.
+pub(super) fn past(resource: &Resource, key: &str, value: &Bytes, revision: Revision) -> Option<Arc<Object>> {
+    match object(resource, value, None, revision) {
+        Ok(object) => Some(object),
+        Err(error) => {
+            error!(resource = resource.plural, key, %error, "a past value is no object and is not shown");
+            None
+        }
+    }
 }
 
 fn decode(resource: &Resource, value: &[u8]) -> Result<Map<String, Value>, DecodeError> {

@@ -1,16 +1,14 @@
 //! One change of one object, and its encodings: made once, shared by every watcher that wants the same one.
 
-use std::{
-    fmt,
-    sync::{Arc, OnceLock},
-    time::SystemTime,
-};
+use std::{fmt, sync::Arc, time::SystemTime};
 
 use bytes::Bytes;
+use hotmap_kinds::Resource;
 use hotmap_object::{Object, Revision};
 use hotmap_trace::TraceContext;
 use parking_lot::Mutex;
 
+use super::decode;
 use crate::http::negotiation::Negotiated;
 
 /// What a watcher is told has happened.
@@ -58,42 +56,85 @@ pub(crate) struct FrameKey {
     pub(crate) commit_time: bool,
 }
 
+/// What an object was before a change and is after it.
+#[derive(Clone, Default)]
+pub(crate) struct States {
+    /// The new state; `None` if the object is gone.
+    pub(crate) object: Option<Arc<Object>>,
+    /// What it replaced; `None` if the object is new.
+    pub(crate) previous: Option<Arc<Object>>,
+}
+
+/// The same as the store holds it: bytes that its own history keeps alive, too.
+#[derive(Clone)]
+pub(crate) struct Stored {
+    pub(crate) object: Option<Bytes>,
+    /// With the revision that wrote it.
+    pub(crate) previous: Option<(Revision, Bytes)>,
+}
+
 /// One change of one object.
+///
+/// While it is new, it holds the objects and the encodings that its watchers share. Later it holds what the store does,
+/// and who reads it then decodes and encodes for himself: the history is in memory once.
 pub(crate) struct CachedEvent {
     /// The revision of the change.
     pub(crate) revision: Revision,
     /// The key without the resource's prefix.
     pub(crate) key: Arc<str>,
-    /// The new state; `None` if the object is gone.
-    pub(crate) object: Option<Arc<Object>>,
     /// When it was committed; `None` if that was before this process began.
     pub(crate) committed: Option<SystemTime>,
     /// The trace of the request that made it, where somebody keeps it.
     pub(crate) trace: Option<TraceContext>,
-    /// What it replaced; `None` if the object is new.
-    pub(crate) previous: Option<Arc<Object>>,
+    resource: &'static Resource,
+    stored: Stored,
+    /// `None` once the event is old.
+    warm: Mutex<Option<Warm>>,
+}
+
+/// What spares the watchers of a new event work.
+#[derive(Default)]
+struct Warm {
+    states: States,
     /// The previous state under this revision: what those are told who lose sight of the object.
-    farewell: OnceLock<Arc<Object>>,
-    /// `None` once the event is old: those who read it then encode for themselves.
-    frames: Mutex<Option<Vec<(FrameKey, Bytes)>>>,
+    farewell: Option<Arc<Object>>,
+    frames: Vec<(FrameKey, Bytes)>,
 }
 
 impl CachedEvent {
+    /// A change that has happened just now.
     pub(crate) fn new(
+        resource: &'static Resource,
         revision: Revision,
         key: Arc<str>,
-        object: Option<Arc<Object>>,
-        previous: Option<Arc<Object>>,
+        states: States,
+        stored: Stored,
+    ) -> Self {
+        let warm = Warm {
+            states,
+            ..Warm::default()
+        };
+        Self {
+            warm: Mutex::new(Some(warm)),
+            ..Self::old(resource, revision, key, stored)
+        }
+    }
+
+    /// A change of which only the stored form is held.
+    pub(crate) fn old(
+        resource: &'static Resource,
+        revision: Revision,
+        key: Arc<str>,
+        stored: Stored,
     ) -> Self {
         Self {
             revision,
             key,
-            object,
             committed: None,
             trace: None,
-            previous,
-            farewell: OnceLock::new(),
-            frames: Mutex::new(Some(Vec::new())),
+            resource,
+            stored,
+            warm: Mutex::new(None),
         }
     }
 
@@ -109,19 +150,56 @@ impl CachedEvent {
         self
     }
 
-    /// The last state, under the revision of this change.
-    pub(crate) fn farewell(&self) -> Option<&Arc<Object>> {
-        let previous = self.previous.as_ref()?;
-        Some(
-            self.farewell
-                .get_or_init(|| Arc::new(previous.at_deletion(self.revision))),
-        )
+    /// The object before and after.
+    pub(crate) fn states(&self) -> States {
+        self.while_warm(|warm| warm.states.clone())
+            .unwrap_or_else(|| States {
+                object: self.decoded_object(),
+                previous: self.decoded_previous(),
+            })
     }
 
-    /// The bytes of one frame; `encode` runs once for all watchers that ask for the same frame.
+    /// The new state; `None` if the object is gone.
+    pub(crate) fn object(&self) -> Option<Arc<Object>> {
+        self.while_warm(|warm| warm.states.object.clone())
+            .unwrap_or_else(|| self.decoded_object())
+    }
+
+    /// What it replaced; `None` if the object is new.
+    pub(crate) fn previous(&self) -> Option<Arc<Object>> {
+        self.while_warm(|warm| warm.states.previous.clone())
+            .unwrap_or_else(|| self.decoded_previous())
+    }
+
+    /// The last state, under the revision of this change.
+    pub(crate) fn farewell(&self) -> Option<Arc<Object>> {
+        let last = |previous: &Arc<Object>| Arc::new(previous.at_deletion(self.revision));
+        self.while_warm(|warm| {
+            let previous = warm.states.previous.as_ref()?;
+            Some(warm.farewell.get_or_insert_with(|| last(previous)).clone())
+        })
+        .unwrap_or_else(|| self.decoded_previous().as_ref().map(last))
+    }
+
+    fn while_warm<T>(&self, read: impl FnOnce(&mut Warm) -> T) -> Option<T> {
+        self.warm.lock().as_mut().map(read)
+    }
+
+    fn decoded_object(&self) -> Option<Arc<Object>> {
+        let value = self.stored.object.as_ref()?;
+        decode::past(self.resource, &self.key, value, self.revision)
+    }
+
+    fn decoded_previous(&self) -> Option<Arc<Object>> {
+        let (revision, value) = self.stored.previous.as_ref()?;
+        decode::past(self.resource, &self.key, value, *revision)
+    }
+
+    /// The bytes of one frame; `encode` runs once for all watchers that ask for the same frame of a new event.
     pub(crate) fn frame(&self, key: FrameKey, encode: impl FnOnce() -> Bytes) -> Bytes {
-        let mut frames = self.frames.lock();
-        let Some(frames) = frames.as_mut() else {
+        let mut warm = self.warm.lock();
+        let Some(Warm { frames, .. }) = warm.as_mut() else {
+            drop(warm);
             return encode();
         };
         if let Some((_, frame)) = frames.iter().find(|(held, _)| *held == key) {
@@ -132,15 +210,18 @@ impl CachedEvent {
         frame
     }
 
-    /// Gives the shared encodings up: watchers that keep up are past this event.
-    pub(crate) fn forget_frames(&self) {
-        *self.frames.lock() = None;
+    /// Gives up all but the stored form: watchers that keep up are past this event.
+    pub(crate) fn cool(&self) {
+        let warm = self.warm.lock().take();
+        // Freed without the lock.
+        drop(warm);
     }
 
-    /// What only the history keeps alive, in bytes, with a fixed part for the event itself.
+    /// What the history keeps alive, in bytes, with a fixed part for the event itself.
     pub(crate) fn history_bytes(&self) -> usize {
         const OVERHEAD: usize = 512;
-        OVERHEAD + self.key.len() + self.previous.as_ref().map_or(0, |object| object.json().len())
+        let previous = self.stored.previous.as_ref();
+        OVERHEAD + self.key.len() + previous.map_or(0, |(_, value)| value.len())
     }
 }
 

@@ -1,21 +1,38 @@
 //! The one task that moves the cache: it follows the store, applies what happened, and lets the oldest history go.
 
-use std::{collections::VecDeque, future::poll_fn, pin::Pin, sync::Arc, task::Poll, time::SystemTime};
+use std::{
+    collections::VecDeque,
+    future::poll_fn,
+    pin::Pin,
+    sync::Arc,
+    task::Poll,
+    time::{Duration, SystemTime},
+};
 
 use futures_core::Stream;
-use hotmap_object::{Object, Revision};
+use hotmap_object::Revision;
 use hotmap_store::{Event, EventKind, StoreError, Watch};
-use hotmap_trace::TraceContext;
 use tokio::time::Instant;
 use tracing::{error, warn};
 
-use super::{Cache, HistoryLimits, decode, load};
+use super::{Cache, HistoryLimits, decode, event::Stored, load, resource_cache::Change};
 
 /// All keys of all resources.
 pub(super) const ROOT: &str = "/registry/";
 
 /// Events applied together: enough that a burst costs one wake-up of everybody, few enough that no reader waits long.
 const BATCH_EVENTS_MAX: usize = 256;
+
+/// Age at which an event is old, and holds its stored form only: a second and third copy of the history are for those
+/// who read it at once. A watcher does within milliseconds, unless its client does not read.
+pub(super) const WARM_AGE_MAX: Duration = Duration::from_secs(10);
+
+/// Events that are new at a time: a watcher that keeps up is never further behind, however much is written.
+const WARM_EVENTS_MAX: usize = 1_024;
+
+/// What new events may hold twice, as [`CachedEvent::history_bytes`](super::CachedEvent::history_bytes) counts: a few
+/// of the largest objects that there may be.
+const WARM_BYTES_MAX: usize = 4 * 1024 * 1024;
 
 /// Follows the store for a [`Cache`].
 pub(crate) struct Feed {
@@ -30,6 +47,9 @@ pub(crate) struct Feed {
 pub(super) struct History {
     events: VecDeque<Retained>,
     bytes: usize,
+    /// So many of them, the oldest, are old; the others hold `warm_bytes`.
+    old: usize,
+    warm_bytes: usize,
 }
 
 struct Retained {
@@ -38,8 +58,6 @@ struct Retained {
     bytes: usize,
     since: Instant,
 }
-
-type Change = (Revision, Arc<str>, Option<Arc<Object>>, Option<TraceContext>);
 
 impl Feed {
     pub(super) async fn start(cache: Arc<Cache>, limits: HistoryLimits) -> Result<Self, StoreError> {
@@ -120,7 +138,7 @@ impl Feed {
             .filter(|(_, changes)| !changes.is_empty())
         {
             let cache = &self.cache.resources()[resource];
-            for (_, key, object, _) in &changes {
+            for Change { key, object, .. } in &changes {
                 self.cache
                     .observer()
                     .changed(cache.resource(), key, object.as_deref());
@@ -157,10 +175,24 @@ impl Feed {
             }
             _ => None,
         };
-        Some((resource, (event.revision, key.into(), object, trace)))
+        let change = Change {
+            revision: event.revision,
+            key: key.into(),
+            object,
+            stored: Stored {
+                object: event.value,
+                previous: event.previous,
+            },
+            trace,
+        };
+        Some((resource, change))
     }
 
+    /// Lets go what is old, and of what is not new any more all but the stored form.
     fn prune(&mut self, now: Instant) {
+        while let Some(event) = self.history.next_old(now) {
+            self.cache.resources()[event.resource].cool(event.revision);
+        }
         while let Some(oldest) = self.history.events.front() {
             let is_old = now.duration_since(oldest.since) > self.limits.age_max;
             let may_go = self.history.events.len() > self.limits.events_min;
@@ -169,8 +201,7 @@ impl Feed {
                 return;
             }
             self.cache.resources()[oldest.resource].forget(oldest.revision);
-            self.history.bytes -= oldest.bytes;
-            self.history.events.pop_front();
+            self.history.pop();
         }
     }
 }
@@ -178,11 +209,80 @@ impl Feed {
 impl History {
     pub(super) fn push(&mut self, resource: usize, revision: Revision, bytes: usize, since: Instant) {
         self.bytes += bytes;
+        self.warm_bytes += bytes;
         self.events.push_back(Retained {
             resource,
             revision,
             bytes,
             since,
         });
+    }
+    /// The oldest of the new events, if it is to be an old one now.
+    fn next_old(&mut self, now: Instant) -> Option<&Retained> {
+        let warm = self.events.len() - self.old;
+        let event = self.events.get(self.old)?;
+        let is_old = now.duration_since(event.since) > WARM_AGE_MAX
+            || warm > WARM_EVENTS_MAX
+            || self.warm_bytes > WARM_BYTES_MAX;
+        if !is_old {
+            return None;
+        }
+        self.old += 1;
+        self.warm_bytes -= event.bytes;
+        Some(event)
+    }
+
+    fn pop(&mut self) {
+        let Some(oldest) = self.events.pop_front() else {
+            return;
+        };
+        self.bytes -= oldest.bytes;
+        match self.old.checked_sub(1) {
+            Some(old) => self.old = old,
+            None => self.warm_bytes -= oldest.bytes,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn events_are_new_until_time_number_or_size_says_otherwise() {
+        let begun = Instant::now();
+        let later = begun + WARM_AGE_MAX + Duration::from_millis(1);
+        for (name, events, bytes, now, old) in [
+            ("few and small", 10, 600, begun, 0),
+            ("of a while ago", 10, 600, later, 10),
+            ("many", WARM_EVENTS_MAX + 3, 600, begun, 3),
+            ("large", 10, WARM_BYTES_MAX / 4, begun, 6),
+            ("one that is too large", 1, WARM_BYTES_MAX + 1, begun, 1),
+        ] {
+            let mut history = History::default();
+            for revision in 1..=events as u64 {
+                history.push(0, Revision(revision), bytes, begun);
+            }
+            // What is gone before it was old counts no more.
+            let mut rest = History::default();
+            rest.push(0, Revision(1), bytes, begun);
+            rest.pop();
+            assert_eq!((rest.bytes, rest.warm_bytes), (0, 0), "{name}");
+            let mut found = 0;
+            while history.next_old(now).is_some() {
+                found += 1;
+            }
+            assert_eq!(found, old, "{name}");
+            history.pop();
+            history.push(0, Revision(events as u64 + 1), bytes, later);
+            let left: usize = history.events.iter().map(|event| event.bytes).sum();
+            let warm: usize = history
+                .events
+                .iter()
+                .skip(history.old)
+                .map(|event| event.bytes)
+                .sum();
+            assert_eq!((history.bytes, history.warm_bytes), (left, warm), "{name}");
+        }
     }
 }

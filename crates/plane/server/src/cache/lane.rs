@@ -79,12 +79,12 @@ impl Lane {
         self.events.back().map(|event| event.revision)
     }
 
-    /// The event that many places from the end; 0 is the newest.
-    pub(super) fn nth_newest(&self, places: usize) -> Option<&Arc<CachedEvent>> {
-        self.events
-            .len()
-            .checked_sub(places + 1)
-            .map(|at| &self.events[at])
+    /// The event of this revision.
+    pub(super) fn at(&self, revision: Revision) -> Option<&Arc<CachedEvent>> {
+        let at = self
+            .events
+            .binary_search_by_key(&revision, |event| event.revision);
+        at.ok().map(|at| &self.events[at])
     }
 
     /// The events after a revision, oldest first.

@@ -5,7 +5,6 @@ use std::{
     sync::Arc,
 };
 
-use hotmap_kinds::Resource;
 use hotmap_object::{Object, Revision};
 use hotmap_store::{Entry, Event, EventKind, Range, StoreError, Watch};
 use tokio::time::Instant;
@@ -13,6 +12,7 @@ use tracing::error;
 
 use super::{
     Cache, CachedEvent, decode,
+    event::Stored,
     feed::{History, ROOT},
 };
 
@@ -144,14 +144,14 @@ fn histories(cache: &Cache, objects: &[Objects], events: Vec<Event>) -> Vec<Vec<
         let held = latest.remove(&(at, key.to_owned()));
         let previous = event.previous.as_ref().and_then(|(revision, value)| match held {
             Some(held) if held.revision() == *revision => Some(held),
-            _ => state(resource, key, value, *revision),
+            _ => decode::past(resource, key, value, *revision),
         });
         let current = objects[at]
             .get(key)
             .filter(|object| object.revision() == event.revision);
         let object = match (event.kind, &event.value, current) {
             (EventKind::Put, _, Some(current)) => Some(current.clone()),
-            (EventKind::Put, Some(value), None) => state(resource, key, value, event.revision),
+            (EventKind::Put, Some(value), None) => decode::past(resource, key, value, event.revision),
             _ => None,
         };
         if object.is_none() && previous.is_none() {
@@ -160,22 +160,11 @@ fn histories(cache: &Cache, objects: &[Objects], events: Vec<Event>) -> Vec<Vec<
         if let Some(object) = &object {
             latest.insert((at, key.to_owned()), object.clone());
         }
-        past[at].push(CachedEvent::new(event.revision, key.into(), object, previous));
+        let stored = Stored {
+            object: event.value,
+            previous: event.previous,
+        };
+        past[at].push(CachedEvent::old(resource, event.revision, key.into(), stored));
     }
     past
-}
-
-fn state(
-    resource: &'static Resource,
-    key: &str,
-    value: &bytes::Bytes,
-    revision: Revision,
-) -> Option<Arc<Object>> {
-    match decode::object(resource, value, None, revision) {
-        Ok(object) => Some(object),
-        Err(error) => {
-            error!(key, %error, "a past value is no object and is not shown");
-            None
-        }
-    }
 }

@@ -13,11 +13,11 @@ use hotmap_trace::TraceContext;
 use parking_lot::RwLock;
 use tokio::sync::Notify;
 
-use super::{CachedEvent, Lagged, Subscription, lane::Lane};
-
-/// Newest events that keep their shared encodings: a watcher that keeps up is never this far behind, and older frames
-/// would hold a second copy of the history.
-const WARM_EVENTS: usize = 512;
+use super::{
+    CachedEvent, Lagged, Subscription,
+    event::{States, Stored},
+    lane::Lane,
+};
 
 /// The objects of one key prefix.
 pub(crate) struct ResourceCache {
@@ -35,6 +35,17 @@ struct State {
 struct NamedLane {
     lane: Lane,
     watchers: usize,
+}
+
+/// What has happened to one object, on its way into the cache.
+pub(super) struct Change {
+    pub(super) revision: Revision,
+    /// Without the resource's prefix.
+    pub(super) key: Arc<str>,
+    /// `None` if it is gone.
+    pub(super) object: Option<Arc<Object>>,
+    pub(super) stored: Stored,
+    pub(super) trace: Option<TraceContext>,
 }
 
 /// Which objects a list wants.
@@ -113,10 +124,14 @@ impl ResourceCache {
                 oldest: state.lane.floor(),
             });
         }
-        let mut overlay: BTreeMap<&str, Option<&Arc<Object>>> = BTreeMap::new();
-        for event in state.lane.after(revision) {
+        let mut overlay: BTreeMap<&str, &CachedEvent> = BTreeMap::new();
+        for event in state
+            .lane
+            .after(revision)
+            .filter(|event| selection.spans(&event.key))
+        {
             // The first change after the revision knows what the key held at it.
-            overlay.entry(&event.key).or_insert(event.previous.as_ref());
+            overlay.entry(&event.key).or_insert(event);
         }
         let mut page = Page::at(revision);
         state.visit(selection, &overlay, |key, object| {
@@ -223,13 +238,20 @@ impl ResourceCache {
     /// Applies changes in order, all committed at about one time. Answers with the bytes each adds to the history; those to wake are appended to `wake`.
     pub(super) fn apply(
         &self,
-        changes: impl IntoIterator<Item = (Revision, Arc<str>, Option<Arc<Object>>, Option<TraceContext>)>,
+        changes: impl IntoIterator<Item = Change>,
         committed: SystemTime,
         wake: &mut Vec<Arc<Notify>>,
     ) -> Vec<(Revision, usize)> {
         let mut state = self.state.write();
         let mut sizes = Vec::new();
-        for (revision, key, object, trace) in changes {
+        for change in changes {
+            let Change {
+                revision,
+                key,
+                object,
+                stored,
+                trace,
+            } = change;
             let previous = match &object {
                 Some(object) => state.objects.insert(key.clone(), object.clone()),
                 None => state.objects.remove(&*key),
@@ -238,11 +260,11 @@ impl ResourceCache {
                 // Gone is what could not be decoded: nobody has ever seen it.
                 continue;
             }
-            let event = Arc::new(
-                CachedEvent::new(revision, key, object, previous)
-                    .at(committed)
-                    .of(trace),
-            );
+            let states = States { object, previous };
+            let event = CachedEvent::new(self.resource, revision, key, states, stored)
+                .at(committed)
+                .of(trace);
+            let event = Arc::new(event);
             sizes.push((revision, event.history_bytes()));
             state.record(event, wake);
         }
@@ -250,6 +272,13 @@ impl ResourceCache {
             wake.push(state.lane.changed.clone());
         }
         sizes
+    }
+
+    /// The change of `revision` is old.
+    pub(super) fn cool(&self, revision: Revision) {
+        if let Some(event) = self.state.read().lane.at(revision) {
+            event.cool();
+        }
     }
 
     /// Drops the oldest change, which happened at `revision`.
@@ -283,7 +312,6 @@ impl ResourceCache {
             .map(|event| (event.revision, event.history_bytes()))
             .collect();
         for event in history {
-            event.forget_frames();
             state.lane.push(Arc::new(event));
         }
         for named in state.named.values_mut() {
@@ -310,46 +338,40 @@ impl State {
             wake.push(named.lane.changed.clone());
         }
         self.lane.push(event);
-        if let Some(cold) = self.lane.nth_newest(WARM_EVENTS) {
-            cold.forget_frames();
-        }
     }
 
-    /// Walks the selected keys in order, with `overlay` in place of what the map holds (`None`: not there).
-    fn visit<'s>(
-        &'s self,
+    /// Walks the selected keys in order, with what the changes of `overlay` found in place of what the map holds.
+    fn visit(
+        &self,
         selection: &Selection<'_>,
-        overlay: &BTreeMap<&'s str, Option<&'s Arc<Object>>>,
-        mut visitor: impl FnMut(&'s str, &'s Arc<Object>) -> ControlFlow<()>,
+        overlay: &BTreeMap<&str, &CachedEvent>,
+        mut visitor: impl FnMut(&str, &Arc<Object>) -> ControlFlow<()>,
     ) {
         let start = selection.key.unwrap_or(selection.start.max(selection.prefix));
         let range = (Bound::Included(start), Bound::Unbounded);
-        let inside = |key: &str| match selection.key {
-            Some(wanted) => key == wanted,
-            None => key.starts_with(selection.prefix),
-        };
-        let mut now = self
-            .objects
-            .range::<str, _>(range)
-            .map(|(key, object)| (&**key, object))
-            .peekable();
-        let mut then = overlay
-            .range::<str, _>(range)
-            .map(|(key, object)| (*key, *object))
-            .peekable();
+        let mut now = self.objects.range::<str, _>(range).peekable();
+        let mut then = overlay.range::<str, _>(range).peekable();
         loop {
-            let next = match (now.peek(), then.peek()) {
+            let is_changed = match (now.peek(), then.peek()) {
                 (None, None) => return,
-                (Some((key, _)), Some((overlaid, _))) if overlaid == key => {
+                (Some((key, _)), Some((changed, _))) if ***key == ***changed => {
                     now.next();
-                    then.next()
+                    true
                 }
-                (Some((key, _)), Some((overlaid, _))) if overlaid < key => then.next(),
-                (None, Some(_)) => then.next(),
-                (Some(_), _) => now.next().map(|(key, object)| (key, Some(object))),
+                (Some((key, _)), Some((changed, _))) => ***changed < ***key,
+                (None, Some(_)) => true,
+                (Some(_), None) => false,
             };
-            let (key, object) = next.expect("peeked");
-            if !inside(key) {
+            let past;
+            let (key, object) = if is_changed {
+                let (key, event) = then.next().expect("peeked");
+                past = event.previous();
+                (*key, past.as_ref())
+            } else {
+                let (key, object) = now.next().expect("peeked");
+                (&**key, Some(object))
+            };
+            if !selection.spans(key) {
                 return;
             }
             if let Some(object) = object
@@ -357,6 +379,16 @@ impl State {
             {
                 return;
             }
+        }
+    }
+}
+
+impl Selection<'_> {
+    /// Whether a key lies in what is walked, where it begins apart.
+    fn spans(&self, key: &str) -> bool {
+        match self.key {
+            Some(wanted) => key == wanted,
+            None => key.starts_with(self.prefix),
         }
     }
 }

@@ -266,7 +266,7 @@ impl NodeFeed {
                 false => Happened::Elsewhere,
             }));
         }
-        let shift = self.members.set(&event.key, event.object.as_deref());
+        let shift = self.members.set(&event.key, event.object().as_deref());
         if shift == Shift::default() {
             return Ok(Some(Happened::Elsewhere));
         }

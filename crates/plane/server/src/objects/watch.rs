@@ -30,7 +30,7 @@ use super::{
 };
 use crate::{
     answer::Answer,
-    cache::{Cache, CachedEvent, EventType, FrameKey, Lagged, Page, Selection, Subscription},
+    cache::{Cache, CachedEvent, EventType, FrameKey, Lagged, Page, Selection, States, Subscription},
     http::negotiation::{Form, Media, Offer},
     request::ApiRequest,
 };
@@ -328,7 +328,7 @@ impl WatchBody {
         let any = !events.is_empty();
         for event in events.drain(..) {
             if let Some((kind, object)) = self.seen(&event) {
-                let frame = self.shared_frame(&event, kind, object);
+                let frame = self.shared_frame(&event, kind, &object);
                 chunk.push(frame);
             }
         }
@@ -354,7 +354,7 @@ impl WatchBody {
                 Happened::Elsewhere => {}
                 Happened::Changed(event) => {
                     if let Some((kind, object)) = self.seen(&event) {
-                        let frame = self.shared_frame(&event, kind, object);
+                        let frame = self.shared_frame(&event, kind, &object);
                         chunk.push(frame);
                     }
                 }
@@ -392,10 +392,11 @@ impl WatchBody {
     }
 
     /// What a change means to this watcher: selectors turn it into an entrance, an exit, or nothing.
-    fn seen<'e>(&self, event: &'e CachedEvent) -> Option<(EventType, &'e Arc<Object>)> {
+    fn seen(&self, event: &CachedEvent) -> Option<(EventType, Arc<Object>)> {
         let is_selected = |object: &Arc<Object>| self.selector.matches(object.index());
-        let now = event.object.as_ref().filter(|object| is_selected(object));
-        let before = event.previous.as_ref().is_some_and(is_selected);
+        let States { object, previous } = event.states();
+        let now = object.filter(is_selected);
+        let before = previous.as_ref().is_some_and(is_selected);
         match (now, before) {
             (Some(object), false) => Some((EventType::Added, object)),
             (Some(object), true) => Some((EventType::Modified, object)),
