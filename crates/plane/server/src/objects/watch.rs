@@ -549,9 +549,12 @@ fn error_frame(rendering: &Rendering, status: &Status) -> Bytes {
     wrap(rendering, EventType::Error, &document, Told::default())
 }
 
+/// Room for what is around an object: a type, and of JSON a time and a trace. Less would double the memory of a frame.
+const WRAPPING_BYTES: usize = 160;
+
 fn wrap(rendering: &Rendering, kind: EventType, document: &[u8], told: Told) -> Bytes {
     let kind = kind.as_str();
-    let mut frame = BytesMut::with_capacity(document.len() + 48);
+    let mut frame = BytesMut::with_capacity(document.len() + WRAPPING_BYTES);
     match rendering.negotiated.media {
         Media::Json | Media::Yaml => {
             frame.extend_from_slice(br#"{"type":""#);
