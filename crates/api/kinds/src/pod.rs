@@ -7,6 +7,7 @@ mod binding;
 mod container;
 mod defaults;
 mod environment;
+mod ephemeral;
 mod probe;
 mod quality_of_service;
 mod resources;
@@ -74,9 +75,10 @@ impl Strategy for Pod {
     }
 
     fn prepare_for_update(&self, new: &mut Map<String, Value>, old: &Map<String, Value>, subresource: &str) {
-        if subresource != "status" {
-            keep(new, old, "status");
-            return;
+        match subresource {
+            "status" => {}
+            ephemeral::SUBRESOURCE => return ephemeral::keep_the_rest(new, old),
+            _ => return keep(new, old, "status"),
         }
         keep(new, old, "spec");
         if let Some(metadata) = map_mut(new, "metadata") {
@@ -101,16 +103,19 @@ impl Strategy for Pod {
         old: &Map<String, Value>,
         subresource: &str,
     ) -> Vec<FieldError> {
-        if subresource == "status" {
-            status_update::validate(new, old)
-        } else {
-            update::validate(new, old)
+        match subresource {
+            "status" => status_update::validate(new, old),
+            ephemeral::SUBRESOURCE => ephemeral::validate_update(new, old),
+            _ => update::validate(new, old),
         }
     }
 
     fn warnings(&self, object: &Map<String, Value>, old: Option<&Map<String, Value>>) -> Vec<String> {
+        if let Some(old) = old {
+            return ephemeral::warnings(object, old);
+        }
         // Agents write pods far more often than people do, and controllers make most of them.
-        if old.is_some() || workload::is_controlled(object) {
+        if workload::is_controlled(object) {
             return Vec::new();
         }
         warnings::of_pod(object)

@@ -275,6 +275,7 @@ const NODE_SUBRESOURCES: &[Subresource] = &[core("status", "Node", STATUS_VERBS)
 const POD_SUBRESOURCES: &[Subresource] = &[
     core("attach", "PodAttachOptions", STREAM_VERBS),
     core("binding", "Binding", &["create"]),
+    core("ephemeralcontainers", "Pod", STATUS_VERBS),
     Subresource {
         name: "eviction",
         kind: GroupVersionKind::fixed("policy", "v1", "Eviction"),

@@ -41,7 +41,8 @@ pub trait Strategy: Send + Sync {
         self.validate(new)
     }
 
-    /// Sentences for `Warning` headers about a valid object that is created, or changed through its own path.
+    /// Sentences for `Warning` headers about a valid object that is created, or changed through its own path or that of its
+    /// ephemeral containers.
     fn warnings(&self, _object: &Map<String, Value>, _old: Option<&Map<String, Value>>) -> Vec<String> {
         Vec::new()
     }

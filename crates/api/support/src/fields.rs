@@ -2,6 +2,7 @@
 
 mod container;
 mod environment;
+mod ephemeral_container;
 mod lifecycle;
 mod names;
 mod pod_security_context;
@@ -35,6 +36,7 @@ pub const TABLES: &[Table] = &[
     container::CONTAINER,
     container::RESOURCE_REQUIREMENTS,
     container::CONTAINER_PORT,
+    ephemeral_container::EPHEMERAL_CONTAINER,
     environment::ENV_VAR,
     environment::ENV_VAR_SOURCE,
     environment::CONFIG_MAP_KEY_SELECTOR,

@@ -31,7 +31,7 @@ pub enum State {
     Works,
     /// It is kept in the API and has no effect, which a Warning and an event say. Holds for everything in it.
     Warned,
-    /// The pod fails, and its status names the field. Holds for everything in it.
+    /// The pod fails, and its status names the field; an ephemeral container fails alone. Holds for everything in it.
     Refused,
 }
 

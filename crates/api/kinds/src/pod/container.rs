@@ -1,4 +1,4 @@
-//! Containers and init containers.
+//! Containers, init containers and what ephemeral ones have in common with them.
 //!
 //! Paths and texts follow `validateContainers` and `validateInitContainers` in
 //! `pkg/apis/core/validation/validation.go`, Kubernetes 1.36.
@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use hotmap_object::FieldError;
 use serde_json::{Map, Value};
 
-use super::{environment, probe, resources, security, stop_signal, volume_mount};
+use super::{environment, ephemeral, probe, resources, security, stop_signal, volume_mount};
 use crate::{
     fields::Fields,
     rules::{self, Errors, broken, child, index},
@@ -26,14 +26,14 @@ const EXIT_CODES_MAX: usize = 255;
 const ONLY_SIDECARS: &str = "may not be set for init containers without restartPolicy=Always";
 
 /// What containers are checked against.
-struct Surroundings<'a> {
+pub(super) struct Surroundings<'a> {
     volumes: &'a BTreeSet<&'a str>,
     grace_seconds: Option<i64>,
     os: Option<&'a str>,
     on_host_users: bool,
 }
 
-/// Checks all containers of a pod; ephemeral ones come through their own sub-resource, which is not served.
+/// Checks all containers of a pod; ephemeral ones come through their own sub-resource and stay.
 pub(super) fn validate(errors: &mut Errors, spec: &Map<String, Value>, volumes: &BTreeSet<&str>) {
     let surroundings = Surroundings {
         volumes,
@@ -71,25 +71,31 @@ pub(super) fn validate(errors: &mut Errors, spec: &Map<String, Value>, volumes: 
             errors.extend(set.map(|field| FieldError::forbidden(child(&path, field), ONLY_SIDECARS)));
         }
     }
+    ephemeral::validate(errors, spec, &surroundings);
 }
 
 /// Images of pods have no blanks around them; those of templates may.
 pub(super) fn trimmed_images(errors: &mut Errors, spec: &Map<String, Value>) {
     for (path, list) in [(CONTAINERS, "containers"), (INIT_CONTAINERS, "initContainers")] {
         for (at, container) in spec.list(list).iter().enumerate() {
-            let image = container.text("image");
-            if image.trim() != image {
-                errors.push(FieldError::invalid(
-                    child(&index(path, at), "image"),
-                    image,
-                    "must not have leading or trailing whitespace",
-                ));
-            }
+            trimmed_image(errors, &index(path, at), container);
         }
     }
 }
 
-fn common(errors: &mut Errors, path: &str, container: &Value, surroundings: &Surroundings<'_>) {
+pub(super) fn trimmed_image(errors: &mut Errors, path: &str, container: &Value) {
+    let image = container.text("image");
+    if image.trim() != image {
+        errors.push(FieldError::invalid(
+            child(path, "image"),
+            image,
+            "must not have leading or trailing whitespace",
+        ));
+    }
+}
+
+/// What holds for a container of every list.
+pub(super) fn common(errors: &mut Errors, path: &str, container: &Value, surroundings: &Surroundings<'_>) {
     match container.text("name") {
         "" => errors.push(FieldError::required(child(path, "name"), "")),
         name => broken(errors, &child(path, "name"), name, rules::label(name)),
@@ -150,7 +156,7 @@ fn chosen(errors: &mut Errors, path: &str, container: &Value, field: &str, suppo
     }
 }
 
-fn unique_name(errors: &mut Errors, path: &str, container: &Value, earlier: &[&[Value]]) {
+pub(super) fn unique_name(errors: &mut Errors, path: &str, container: &Value, earlier: &[&[Value]]) {
     let name = container.text("name");
     let mut others = earlier.iter().flat_map(|list| list.iter());
     if others.any(|other| other.text("name") == name) {

@@ -45,6 +45,12 @@ pub(super) fn validate(new: &Map<String, Value>, old: &Map<String, Value>) -> Ve
             containers,
         );
     }
+    ephemeral_stay_ended(
+        &mut errors,
+        "status.ephemeralContainerStatuses",
+        new.list("ephemeralContainerStatuses"),
+        old.list("ephemeralContainerStatuses"),
+    );
     addresses(
         &mut errors,
         "status.podIPs",
@@ -119,6 +125,23 @@ fn stay_ended(
         let container = spec.list(containers).iter().find(|one| one.text("name") == name);
         let exit_code = ended.int("exitCode").unwrap_or_default();
         if !container.is_some_and(|container| restarts(container, spec, exit_code)) {
+            errors.push(FieldError::forbidden(
+                child(&index(path, at), "state"),
+                "may not be transitioned to non-terminated state",
+            ));
+        }
+    }
+}
+
+/// Nothing starts an ephemeral container again.
+fn ephemeral_stay_ended(errors: &mut Errors, path: &str, new: &[Value], old: &[Value]) {
+    let has_ended = |one: &Value| one.map("state").member("terminated").is_some();
+    for (at, before) in old.iter().enumerate().filter(|(_, before)| has_ended(before)) {
+        let name = before.text("name");
+        if new
+            .iter()
+            .any(|after| after.text("name") == name && !has_ended(after))
+        {
             errors.push(FieldError::forbidden(
                 child(&index(path, at), "state"),
                 "may not be transitioned to non-terminated state",
@@ -205,6 +228,16 @@ mod tests {
         }
         let own = json!({"restartPolicy": "Never", "containers": [{"name": "c", "restartPolicy": "Always"}]});
         check(own, ended(0), running, &[]);
+        let ephemeral = |state: Value| json!({"ephemeralContainerStatuses": [{"name": "e", "state": state}]});
+        let refused = "status.ephemeralContainerStatuses[0].state: Forbidden: may not be transitioned to non-terminated state";
+        for (after, wanted) in [
+            (ephemeral(json!({"running": {}})), vec![refused]),
+            (ephemeral(json!({"terminated": {"exitCode": 1}})), vec![]),
+            (json!({}), vec![]),
+        ] {
+            let before = ephemeral(json!({"terminated": {"exitCode": 1}}));
+            check(json!({"restartPolicy": "Always"}), before, after, &wanted);
+        }
     }
 
     #[test]

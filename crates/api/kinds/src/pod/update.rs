@@ -15,7 +15,8 @@ use crate::{
 };
 
 const MAY_CHANGE: &str = "`spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)";
-const MIRROR_ANNOTATION: &str = "kubernetes.io/config.mirror";
+/// Says that a pod is a node's own, which the API only shows.
+pub(super) const MIRROR_ANNOTATION: &str = "kubernetes.io/config.mirror";
 /// Differences are named up to this many; a replaced pod differs everywhere.
 const SHOWN_MAX: usize = 10;
 
@@ -172,7 +173,8 @@ fn rest_stays(errors: &mut Errors, new: &Map<String, Value>, old: &Map<String, V
     }
 }
 
-fn differences(paths: &mut BTreeSet<String>, path: &str, old: &Value, new: &Value) {
+/// The paths at which two values differ.
+pub(super) fn differences(paths: &mut BTreeSet<String>, path: &str, old: &Value, new: &Value) {
     match (old, new) {
         (Value::Object(before), Value::Object(after)) => {
             let names: BTreeSet<&String> = before.keys().chain(after.keys()).collect();

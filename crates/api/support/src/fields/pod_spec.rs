@@ -6,6 +6,7 @@ use crate::{
 };
 
 const DEFAULTS: &str = "crates/api/kinds/src/pod/defaults.rs::a_bare_pod_gets_its_defaults";
+const DEBUG: &str = "crates/hotmap/tests/node/debug.rs::the_newest_kubectl_looks_into_a_pod_that_runs";
 const FIELDS: &str = "crates/hotmap/tests/node/fields.rs::small_fields_are_seen_from_inside";
 const HOST_NAMESPACES: &str = "pods do not share the host's namespaces";
 const INIT: &str =
@@ -54,7 +55,16 @@ pub(super) const POD_SPEC: Table = Table {
             "variables name the service `kubernetes`, the only one with an address",
             &["crates/node/agent/src/environment.rs::pods_are_told_where_the_api_is"],
         ),
-        refused("ephemeralContainers", "ephemeral containers are not supported"),
+        works(
+            "ephemeralContainers",
+            "start beside the others when `kubectl debug` brings them, and are never started again",
+            &[
+                DEBUG,
+                "crates/hotmap/tests/node/debug.rs::kubectl_1_32_looks_into_a_pod_that_runs",
+                "crates/node/agent/src/lifecycle/tests.rs::ephemeral_containers_start_once_and_count_for_nothing",
+                "crates/node/agent/src/status/tests.rs::ephemeral_containers_have_a_state_and_no_say",
+            ],
+        ),
         works("hostAliases", "lines in /etc/hosts", &[NAMES]),
         refused("hostIPC", HOST_NAMESPACES).except(&["false"]),
         works(

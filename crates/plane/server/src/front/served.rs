@@ -46,7 +46,7 @@ pub(super) fn find(
 
 fn is_known_elsewhere(resource: &str, subresource: &str) -> bool {
     match resource {
-        "pods" => matches!(subresource, "proxy" | "ephemeralcontainers" | "resize"),
+        "pods" => matches!(subresource, "proxy" | "resize"),
         "nodes" | "services" => subresource == "proxy",
         _ => false,
     }
@@ -135,6 +135,12 @@ mod tests {
             ("POST", "/api/v1/namespaces/a/pods/b/attach", 200),
             ("GET", "/api/v1/namespaces/a/pods/b/portforward", 200),
             ("POST", "/api/v1/namespaces/a/pods/b/proxy", 501),
+            ("PATCH", "/api/v1/namespaces/a/pods/b/resize", 501),
+            ("GET", "/api/v1/namespaces/a/pods/b/ephemeralcontainers", 200),
+            ("PUT", "/api/v1/namespaces/a/pods/b/ephemeralcontainers", 200),
+            ("PATCH", "/api/v1/namespaces/a/pods/b/ephemeralcontainers", 200),
+            ("POST", "/api/v1/namespaces/a/pods/b/ephemeralcontainers", 405),
+            ("DELETE", "/api/v1/namespaces/a/pods/b/ephemeralcontainers", 405),
             ("GET", "/api/v1/namespaces/a/pods/b/nothing", 404),
             ("OPTIONS", "/api/v1/nodes", 405),
         ] {

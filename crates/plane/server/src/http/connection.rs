@@ -5,7 +5,6 @@ use std::{convert::Infallible, net::SocketAddr, pin::pin, sync::Arc, time::Durat
 use hyper::{
     Request, Response,
     body::Incoming,
-    header::DATE,
     server::conn::{http1, http2},
     service::service_fn,
 };
@@ -16,7 +15,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
     authentication::Peer,
-    http::{date, response::ResponseBody},
+    http::response::ResponseBody,
     metrics::Counted,
     tls::{HANDSHAKE_TIMEOUT, Tls},
 };
@@ -96,7 +95,6 @@ async fn serve_http1<A: Answers>(
         .timer(TokioTimer::new())
         .header_read_timeout(HEADER_TIME_MAX)
         .max_buf_size(HEADER_BYTES_MAX)
-        .auto_date_header(false)
         .serve_connection(TokioIo::new(stream), service)
         .with_upgrades();
     let mut connection = pin!(connection);
@@ -123,7 +121,6 @@ async fn serve_http2<A: Answers>(
         .max_concurrent_streams(STREAMS_MAX)
         .max_header_list_size(HEADER_BYTES_MAX as u32)
         .max_send_buf_size(SEND_BUFFER_BYTES_MAX)
-        .auto_date_header(false)
         .serve_connection(TokioIo::new(stream), service);
     let mut connection = pin!(connection);
     tokio::select! {
@@ -147,9 +144,7 @@ async fn answer<A: Answers>(
     request: Request<Incoming>,
 ) -> Result<Response<ResponseBody>, Infallible> {
     // On the heap, so that a connection whose watch is open or that is idle does not hold the space of a whole request.
-    let mut answer = Box::pin(front.answer(&peer, source, request)).await;
-    answer.headers_mut().insert(DATE, date::now());
-    Ok(answer)
+    Ok(Box::pin(front.answer(&peer, source, request)).await)
 }
 
 fn set_options(stream: &TcpStream) -> rustix::io::Result<()> {

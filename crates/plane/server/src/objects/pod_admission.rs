@@ -61,6 +61,30 @@ impl Objects {
         Ok(())
     }
 
+    /// Whether the account of a pod allows what its ephemeral containers refer to.
+    ///
+    /// # Errors
+    ///
+    /// 403 if it does not, or is gone.
+    pub(super) fn admit_ephemeral(
+        &self,
+        resource: &Resource,
+        namespace: &str,
+        pod: &mut Object,
+    ) -> Result<(), Status> {
+        let given = spec(pod).get("serviceAccountName").and_then(Value::as_str);
+        let name = given.filter(|name| !name.is_empty());
+        let name = name.unwrap_or(namespace_defaults::DEFAULT_ACCOUNT).to_owned();
+        let Some(account) = self.held("serviceaccounts", namespace, &name) else {
+            let why = format!(
+                "error looking up service account {namespace}/{name}: serviceaccount {name:?} not found"
+            );
+            return Err(forbidden(resource, pod, why));
+        };
+        let limits = secret_limits::of_ephemeral(spec(pod), &name, &account.value());
+        limits.map_err(|why| forbidden(resource, pod, why))
+    }
+
     async fn account(&self, namespace: &str, name: &str, dry_run: bool) -> Result<Option<Object>, Status> {
         let held = || self.held("serviceaccounts", namespace, name);
         if let Some(account) = held() {

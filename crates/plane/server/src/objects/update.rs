@@ -15,6 +15,9 @@ use super::{
 };
 use crate::{answer::Answer, http::negotiation::Offer, request::ApiRequest};
 
+/// The sub-resource of pods that writes a part of their spec.
+pub(super) const EPHEMERAL_CONTAINERS: &str = "ephemeralcontainers";
+
 impl Objects {
     pub(super) async fn update(&self, request: &ApiRequest) -> Result<Answer, Status> {
         let negotiated = request.accept.negotiate(Offer::Objects)?;
@@ -97,7 +100,10 @@ impl Objects {
     ) -> Result<Decision, Status> {
         let old = &current.value;
         check_preconditions(target, &new, current)?;
-        let new = changed(target, new, old, warnings)?;
+        let mut new = changed(target, new, old, warnings)?;
+        if target.subresource == EPHEMERAL_CONTAINERS {
+            self.admit_ephemeral(target.resource, &target.namespace, &mut new)?;
+        }
         let is_finished = is_finished(target, &new, old);
         let encoded = self.encode(target, new)?;
         Ok(if is_finished {
@@ -136,14 +142,15 @@ fn changed(
         fields.remove(field);
     }
     let is_whole = target.subresource.is_empty();
-    if target.resource.has_generation && is_whole && strategy.bumps_generation(&new, old) {
+    let writes_spec = is_whole || target.subresource == EPHEMERAL_CONTAINERS;
+    if target.resource.has_generation && writes_spec && strategy.bumps_generation(&new, old) {
         bump_generation(&mut new);
     }
     let errors = validate_update(&new, old, target.resource, target.subresource);
     if !errors.is_empty() {
         return Err(Status::invalid(&target.resource.gvk(), &target.name, &errors));
     }
-    let said = if is_whole {
+    let said = if writes_spec {
         strategy.warnings(&new, Some(old))
     } else {
         Vec::new()

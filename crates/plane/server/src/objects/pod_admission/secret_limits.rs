@@ -7,6 +7,8 @@ use super::{list, metadata::Object};
 
 /// `true`, as Go reads it: pods of the account refer to its own Secrets alone.
 const ENFORCED: &str = "kubernetes.io/enforce-mountable-secrets";
+/// The containers that a pod is made with, and what they are called.
+const KINDS: [(&str, &str); 2] = [("initContainers", "init container"), ("containers", "container")];
 
 /// Why a pod that a node only shows is refused.
 pub(super) fn of_mirror(spec: &Map<String, Value>) -> Result<(), String> {
@@ -24,7 +26,7 @@ pub(super) fn of_mirror(spec: &Map<String, Value>) -> Result<(), String> {
     let has_secrets = volumes.any(|volume| volume["secret"].is_object())
         || projected().any(|source| source["secret"].is_object())
         || !list(spec, "imagePullSecrets").is_empty()
-        || in_containers(spec).next().is_some();
+        || in_containers(spec, &KINDS).next().is_some();
     if has_secrets {
         return Err("a mirror pod may not reference secrets".to_owned());
     }
@@ -40,23 +42,14 @@ pub(super) fn of_account(spec: &Map<String, Value>, name: &str, account: &Object
         return Ok(());
     }
     let names = |field| list(account, field).iter().map(|secret| &secret["name"]);
-    let is_mountable = |secret: &Value| names("secrets").any(|held| held == secret);
-    let unnamed = |what: String, secret: &Value| {
-        let secret = secret.as_str().unwrap_or_default();
-        format!(
-            "{what} secret.secretName=\"{secret}\" is not allowed because service account {name} does not reference that secret"
-        )
-    };
     for volume in list(spec, "volumes") {
         let secret = &volume["secret"]["secretName"];
-        if volume["secret"].is_object() && !is_mountable(secret) {
-            return Err(unnamed("volume with".to_owned(), secret));
+        if volume["secret"].is_object() {
+            mountable("volume with", secret, name, account)?;
         }
     }
-    for (what, secret) in in_containers(spec) {
-        if !is_mountable(secret) {
-            return Err(unnamed(what, secret));
-        }
+    for (what, secret) in in_containers(spec, &KINDS) {
+        mountable(&what, secret, name, account)?;
     }
     for (at, secret) in list(spec, "imagePullSecrets").iter().enumerate() {
         if !names("imagePullSecrets").any(|held| *held == secret["name"]) {
@@ -69,12 +62,35 @@ pub(super) fn of_account(spec: &Map<String, Value>, name: &str, account: &Object
     Ok(())
 }
 
-/// Secrets that environments refer to, each with what refers to it.
-fn in_containers(spec: &Map<String, Value>) -> impl Iterator<Item = (String, &Value)> {
-    let kinds = [("initContainers", "init container"), ("containers", "container")];
+/// Why the ephemeral containers of a pod of this account are refused.
+pub(super) fn of_ephemeral(spec: &Map<String, Value>, name: &str, account: &Object) -> Result<(), String> {
+    if !is_enforced(account) {
+        return Ok(());
+    }
+    let mut refers = in_containers(spec, &[("ephemeralContainers", "ephemeral container")]);
+    refers.try_for_each(|(what, secret)| mountable(&what, secret, name, account))
+}
+
+/// Whether the account of this name names the Secret.
+fn mountable(what: &str, secret: &Value, name: &str, account: &Object) -> Result<(), String> {
+    let mut named = list(account, "secrets").iter();
+    if named.any(|held| held["name"] == *secret) {
+        return Ok(());
+    }
+    let secret = secret.as_str().unwrap_or_default();
+    Err(format!(
+        "{what} secret.secretName=\"{secret}\" is not allowed because service account {name} does not reference that secret"
+    ))
+}
+
+/// Secrets that environments of these lists refer to, each with what refers to it.
+fn in_containers<'s>(
+    spec: &'s Map<String, Value>,
+    kinds: &[(&'static str, &'static str)],
+) -> impl Iterator<Item = (String, &'s Value)> {
     let containers = kinds
-        .into_iter()
-        .flat_map(|(field, kind)| list(spec, field).iter().map(move |container| (kind, container)));
+        .iter()
+        .flat_map(|(field, kind)| list(spec, field).iter().map(move |container| (*kind, container)));
     containers.flat_map(|(kind, container)| {
         let called = format!("{kind} {}", container["name"].as_str().unwrap_or_default());
         let array = |field: &str| container[field].as_array().into_iter().flatten();
@@ -165,6 +181,26 @@ mod tests {
                 );
             }
         }
+    }
+
+    #[test]
+    fn an_account_that_says_so_lends_ephemeral_containers_no_other_secrets() {
+        let account = |enforced: &str| {
+            object(json!({"metadata": {"annotations": {ENFORCED: enforced}}, "secrets": [{"name": "held"}]}))
+        };
+        let spec = |secret: &str| {
+            object(
+                json!({"volumes": [{"secret": {"secretName": "older than the annotation"}}],
+                "ephemeralContainers": [{"name": "e", "envFrom": [{"secretRef": {"name": secret}}]}]}),
+            )
+        };
+        let answer = |secret: &str, enforced: &str| of_ephemeral(&spec(secret), "robot", &account(enforced));
+        assert_eq!(answer("held", "true"), Ok(()));
+        assert_eq!(answer("other", "false"), Ok(()));
+        assert_eq!(
+            answer("other", "true").err().unwrap_or_default(),
+            r#"ephemeral container e with envFrom referencing secret.secretName="other" is not allowed because service account robot does not reference that secret"#
+        );
     }
 
     #[test]
