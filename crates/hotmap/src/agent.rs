@@ -11,7 +11,7 @@ use std::{
 
 use anyhow::Context;
 use door::Door;
-use hotmap_agent::{Access, Agent, AgentConfig, AgentError, ApiClock, Metrics};
+use hotmap_agent::{Access, Agent, AgentConfig, AgentError, Metrics};
 use hotmap_client::{Client, ClientConfig, Surroundings};
 use hotmap_runtime::{BootId, PodNetwork};
 pub(crate) use join::JoinArgs;
@@ -95,9 +95,8 @@ pub(crate) async fn run(call: AgentCall) -> anyhow::Result<()> {
     let authority_pem = String::from_utf8_lossy(&api.ca_pem).into_owned();
     let client = Client::new(api)?;
     let (_clock, clock_jumps) = clock_jumps::listen();
-    let api_clock = ApiClock::new(clock_jumps);
     let _rotation =
-        joined.map(|joined| AbortOnDropHandle::new(joined.keep_fresh(client.clone(), api_clock.clone())));
+        joined.map(|joined| AbortOnDropHandle::new(joined.keep_fresh(client.clone(), clock_jumps.clone())));
     let metrics = Metrics::default();
     let config = AgentConfig {
         node_name: call.node.name.clone(),
@@ -117,7 +116,7 @@ pub(crate) async fn run(call: AgentCall) -> anyhow::Result<()> {
         sync_frequency: call.node.following.sync_frequency,
         avoid_node_selector: call.node.following.fault_avoid_node_selector,
         hold_watches: call.node.following.fault_hold_watches,
-        api_clock: api_clock.clone(),
+        clock_jumps: clock_jumps.clone(),
         metrics: metrics.clone(),
     };
     let starting = async {
@@ -150,7 +149,7 @@ pub(crate) async fn run(call: AgentCall) -> anyhow::Result<()> {
         node_name: call.node.name.clone(),
         names: vec![call.node.name, node_ip.to_string()],
         authority_pem,
-        api_clock,
+        clock_jumps,
         metrics,
     }
     .open();

@@ -31,6 +31,8 @@ mod clients_in_pods;
 mod crash;
 #[path = "node/daemon_sets.rs"]
 mod daemon_sets;
+#[path = "node/debug.rs"]
+mod debug;
 #[path = "node/deployments.rs"]
 mod deployments;
 #[path = "node/down.rs"]

@@ -11,8 +11,8 @@ const INTRODUCTION: &str = "
 
 What becomes of each field, by the type it belongs to, from the table that a node judges pods by (`crates/api/support`).
 *Works* names the tests that show it. *Warned*: kept in the API and without effect; a Warning on `kubectl apply` and an
-event say so. *Refused*: the pod fails, and its status names the field. What is warned of or refused is so with everything
-in it. A field without a row fails the build, as does a row without its test.
+event say so. *Refused*: the pod fails, and its status names the field; an ephemeral container alone
+does not start. What is warned of or refused is so with everything in it. A field without a row fails the build, as does a row without its test.
 ";
 
 /// Says which tests of the table are not there.

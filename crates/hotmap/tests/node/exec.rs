@@ -111,8 +111,10 @@ fn what_is_not_served_yet_says_so() {
     node.create([pod("p", json!({"containers": [idle(json!({}))]}))]);
     node.ready("p");
     has(
-        &node.run("debug p --image=busybox").refused(),
-        &["pods/ephemeralcontainers is not served"],
+        &node
+            .run("get --raw /api/v1/namespaces/default/pods/p/resize")
+            .refused(),
+        &["pods/resize is not served"],
     );
     has(&node.run("top pod").refused(), &["Metrics API not available"]);
 }

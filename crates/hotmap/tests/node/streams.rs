@@ -16,7 +16,7 @@ use crate::{
 };
 
 /// A call of kubectl on a terminal, as a person has one, who types this.
-fn on_a_terminal(node: &Node, setup: &str, call: &str, typed: &str) -> Finished {
+pub(crate) fn on_a_terminal(node: &Node, setup: &str, call: &str, typed: &str) -> Finished {
     let kubectl = node.command(&[]).get_program().display().to_string();
     let line = format!("{setup}; {kubectl} {call}; echo code $?");
     let mut terminal = Command::new("script");

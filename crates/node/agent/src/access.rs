@@ -163,7 +163,12 @@ impl Access {
             return Ok(attempt);
         }
         // The sandbox is gone with a finished pod; its logs are not.
-        let lists = ["containerStatuses", "initContainerStatuses"].map(|list| pod.status[list].as_array());
+        let lists = [
+            "containerStatuses",
+            "initContainerStatuses",
+            "ephemeralContainerStatuses",
+        ]
+        .map(|list| pod.status[list].as_array());
         let mut statuses = lists.into_iter().flatten().flatten();
         let status = statuses.find(|status| status["name"] == container);
         match status {

@@ -71,6 +71,8 @@ impl Subject {
     pub(crate) fn container(pod: &Pod, name: &str) -> Self {
         let list = if pod.is_init(name) {
             "initContainers"
+        } else if pod.is_ephemeral(name) {
+            "ephemeralContainers"
         } else {
             "containers"
         };

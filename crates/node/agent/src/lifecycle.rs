@@ -8,6 +8,8 @@
 //! An init container with `restartPolicy: Always` is a sidecar: it has its place among the others, which wait until it has
 //! started up and not until it ends, and it goes after the main containers, the last one first.
 //!
+//! An ephemeral container starts as soon as it is there, once, beside whatever else happens, and nobody waits for it.
+//!
 //! Order and policies follow `pkg/kubelet/kuberuntime` (`computePodActions`, `computeInitContainerActions`,
 //! `terminationOrdering`), Kubernetes 1.36. No clock, no I/O.
 
@@ -106,10 +108,28 @@ pub(crate) fn decide(pod: &Pod, records: &Records, ground: Ground, now: Timestam
                 &pod.spec.init_containers[..index],
             );
             let lasting = before.iter().filter(|one| one.is_lasting());
-            start_in_order(pod, lasting.chain([next]), records, now)
+            let mut decision = start_in_order(pod, lasting.chain([next]), records, now);
+            decision.join(start_ephemeral(pod, records, now));
+            decision
         }
-        Progress::Main => start_in_order(pod, pod.lasting_containers(), records, now),
+        Progress::Main => {
+            let mut decision = start_in_order(pod, pod.lasting_containers(), records, now);
+            decision.join(start_ephemeral(pod, records, now));
+            decision
+        }
     }
+}
+
+/// Starts the ephemeral containers that never were, in whatever sandbox: one that has ended, or could not be executed, stays so.
+fn start_ephemeral(pod: &Pod, records: &Records, now: Timestamp) -> Decision {
+    let mut decision = Decision::default();
+    for container in &pod.spec.ephemeral_containers {
+        let has_begun = |record: &ContainerRecord| record.attempt.is_some();
+        if !records.get(&container.name).is_some_and(has_begun) {
+            decision.join(start_or_wait(pod, container, records, now));
+        }
+    }
+    decision
 }
 
 /// Starts what does not run; a container waits for the hook of the one before it, as upstream: people count on that order.
@@ -251,7 +271,7 @@ pub(crate) fn still_waits(due: Timestamp, now: Timestamp) -> bool {
     due > now && due <= now + BACK_OFF_MAX
 }
 
-/// Stops every container that runs; `None` if there is none. Main containers go first, then the sidecars one after the other
+/// Stops every container that runs; `None` if there is none. All but sidecars go first, then the sidecars one after the other
 /// against the order of their start, all within the same grace period.
 fn stop_running(pod: &Pod, records: &Records, grace: Duration) -> Option<Decision> {
     let runs = |container: &&Container| {
@@ -265,7 +285,14 @@ fn stop_running(pod: &Pod, records: &Records, grace: Duration) -> Option<Decisio
         is_due,
     };
     let init = pod.spec.init_containers.iter().filter(|one| !one.is_lasting());
-    let at_once = pod.spec.containers.iter().chain(init).filter(runs);
+    let ephemeral = &pod.spec.ephemeral_containers;
+    let at_once = pod
+        .spec
+        .containers
+        .iter()
+        .chain(init)
+        .chain(ephemeral)
+        .filter(runs);
     let mut steps: Vec<Step> = at_once.map(|container| stop(container, true)).collect();
     let mut is_due = !pod.spec.containers.iter().any(|container| runs(&container));
     let sidecars = pod.sidecars().rev().filter(runs);

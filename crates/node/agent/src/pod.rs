@@ -75,6 +75,8 @@ pub(crate) struct PodSpec {
     pub(crate) readiness_gates: Vec<ReadinessGate>,
     pub(crate) init_containers: Vec<Container>,
     pub(crate) containers: Vec<Container>,
+    /// Put beside the others while the pod runs, to look at it.
+    pub(crate) ephemeral_containers: Vec<Container>,
     pub(crate) volumes: Vec<Volume>,
     pub(crate) security_context: PodSecurityContext,
     /// Of all containers together.
@@ -129,6 +131,8 @@ pub(crate) struct Container {
     pub(crate) stdin_once: bool,
     /// Of its own: `Always` makes a sidecar of an init container, nothing else is run here.
     pub(crate) restart_policy: Option<RestartPolicy>,
+    /// Of an ephemeral container: whose processes it shares.
+    pub(crate) target_container_name: String,
 }
 
 /// Limits and requests as canonical quantities, by resource name.
@@ -178,8 +182,13 @@ impl Pod {
         })
     }
 
-    /// Init containers first, in the order they run.
+    /// Init containers first, in the order they run; ephemeral ones last.
     pub(crate) fn all_containers(&self) -> impl Iterator<Item = &Container> {
+        self.workload().chain(&self.spec.ephemeral_containers)
+    }
+
+    /// What the pod was made of: all but ephemeral containers. What concerns the pod as a whole follows from these.
+    pub(crate) fn workload(&self) -> impl Iterator<Item = &Container> {
         self.spec.init_containers.iter().chain(&self.spec.containers)
     }
 
@@ -198,10 +207,18 @@ impl Pod {
         self.spec.init_containers.iter().any(|one| one.name == container)
     }
 
-    /// What follows from the end of a container. An init container has to succeed once, a sidecar runs whatever the pod says.
+    /// Whether an ephemeral container has this name.
+    pub(crate) fn is_ephemeral(&self, container: &str) -> bool {
+        let mut ephemeral = self.spec.ephemeral_containers.iter();
+        ephemeral.any(|one| one.name == container)
+    }
+
+    /// What follows from the end of a container. An init container has to succeed once, a sidecar runs whatever the pod
+    /// says, and an ephemeral container runs once.
     pub(crate) fn restart_policy_of(&self, container: &str) -> RestartPolicy {
         match self.spec.restart_policy {
             _ if self.sidecars().any(|one| one.name == container) => RestartPolicy::Always,
+            _ if self.is_ephemeral(container) => RestartPolicy::Never,
             RestartPolicy::Always if self.is_init(container) => RestartPolicy::OnFailure,
             policy => policy,
         }

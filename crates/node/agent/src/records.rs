@@ -21,7 +21,7 @@ const REASONS: [&str; 5] = [
 /// What stands for the exit code of a container that nobody saw end: 128 + SIGKILL.
 pub(crate) const EXIT_LOST: i32 = 137;
 
-/// Every container of one pod, by name; init and main containers never share a name.
+/// Every container of one pod, by name; no two of them share one.
 pub(crate) type Records = BTreeMap<String, ContainerRecord>;
 
 /// One container as far as the node is concerned.
@@ -287,7 +287,12 @@ pub(crate) fn recover(pod: &Pod, sandbox: Option<&Sandbox>, now: Timestamp) -> R
 /// The record of a container as its status in the API has it.
 fn from_api(pod: &Pod, name: &str, now: Timestamp) -> ContainerRecord {
     let mut record = ContainerRecord::default();
-    let lists = ["initContainerStatuses", "containerStatuses"].map(|list| &pod.status[list]);
+    let lists = [
+        "initContainerStatuses",
+        "containerStatuses",
+        "ephemeralContainerStatuses",
+    ]
+    .map(|list| &pod.status[list]);
     let statuses = lists.into_iter().filter_map(|list| list.as_array()).flatten();
     let Some(status) = statuses.into_iter().find(|status| status["name"] == name) else {
         return record;

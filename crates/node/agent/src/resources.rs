@@ -103,9 +103,7 @@ pub(crate) fn of_pod(pod: &Pod, pids_max: Option<u64>) -> Resources {
     let requests = requested_by_pod(pod);
     let limits = Amount::limited(&own).or({
         let every = |has: fn(Amount) -> u64| {
-            let limits = pod
-                .all_containers()
-                .map(|one| has(Amount::limited(&one.resources)));
+            let limits = pod.workload().map(|one| has(Amount::limited(&one.resources)));
             limits.into_iter().all(|limit| limit > 0)
         };
         let declared = Amount {
@@ -171,7 +169,7 @@ pub(crate) fn oom_score_adj(pod: &Pod, container: &Container, capacity: u64) -> 
         .as_ref()
         .is_some_and(|own| own.requests.contains_key("memory"));
     let beyond = if is_pods_own {
-        requested.saturating_sub(of_containers) / (pod.all_containers().count().max(1) as u64)
+        requested.saturating_sub(of_containers) / (pod.workload().count().max(1) as u64)
     } else {
         0
     };

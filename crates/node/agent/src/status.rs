@@ -145,11 +145,12 @@ pub(crate) fn pod_status(pod: &Pod, records: &Records, ground: &PodGround, now: 
         // Of a pod that has got as far as its main containers.
         let is_lost =
             ground.failure.is_some() && phase == "Failed" && incomplete(pod, records, ground).is_empty();
-        let statuses = |containers: &[Container], is_init: bool| -> Value {
+        let statuses = |containers: &[Container], role: Role| -> Value {
+            let is_lost = is_lost && role != Role::Init;
             containers
                 .iter()
                 .map(|container| {
-                    let mut status = container_status(pod, container, records, is_init, is_lost && !is_init);
+                    let mut status = container_status(pod, container, records, role, is_lost);
                     if let Some(record) = records.get(&container.name) {
                         add_what_it_has(&mut status, container, record, &ground.unenforced);
                     }
@@ -157,12 +158,19 @@ pub(crate) fn pod_status(pod: &Pod, records: &Records, ground: &PodGround, now: 
                 })
                 .collect()
         };
-        status.insert("containerStatuses".into(), statuses(&pod.spec.containers, false));
-        if !pod.spec.init_containers.is_empty() {
-            status.insert(
-                "initContainerStatuses".into(),
-                statuses(&pod.spec.init_containers, true),
-            );
+        let spec = &pod.spec;
+        status.insert("containerStatuses".into(), statuses(&spec.containers, Role::Main));
+        for (field, containers, role) in [
+            ("initContainerStatuses", &spec.init_containers, Role::Init),
+            (
+                "ephemeralContainerStatuses",
+                &spec.ephemeral_containers,
+                Role::Ephemeral,
+            ),
+        ] {
+            if !containers.is_empty() {
+                status.insert(field.into(), statuses(containers, role));
+            }
         }
     }
     status.into()
@@ -367,29 +375,34 @@ impl Condition {
     }
 }
 
+/// Which list of the pod a container is in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Role {
+    Init,
+    Main,
+    Ephemeral,
+}
+
 /// `is_lost`: it will never run again, so that it waits for nothing.
-fn container_status(
-    pod: &Pod,
-    container: &Container,
-    records: &Records,
-    is_init: bool,
-    is_lost: bool,
-) -> Value {
+fn container_status(pod: &Pod, container: &Container, records: &Records, role: Role, is_lost: bool) -> Value {
     let fresh = ContainerRecord::default();
     let record = records.get(&container.name).unwrap_or(&fresh);
     // An init container that has to end is ready once it has, and has no startup probe to wait for.
-    let ends = is_init && !container.is_lasting();
-    let ready = if ends {
-        record.ended().is_some_and(|ended| ended.exit_code == 0)
-    } else {
-        is_ready(records, &container.name)
+    let ends = role == Role::Init && !container.is_lasting();
+    let ready = match role {
+        // Nobody asks one that only looks at others.
+        Role::Ephemeral => false,
+        Role::Init if ends => record.ended().is_some_and(|ended| ended.exit_code == 0),
+        Role::Init | Role::Main => is_ready(records, &container.name),
     };
-    let started = record.is_running() && !record.is_starting && (ends || record.started_up);
     let mut status = json!({
-        "name": container.name, "image": container.image, "imageID": image_id(container, record),
-        "ready": ready, "started": started,
+        "name": container.name, "image": container.image, "imageID": image_id(container, record), "ready": ready,
         "restartCount": record.attempt.unwrap_or_default(), "state": state(pod, record), "lastState": {},
     });
+    if role != Role::Ephemeral {
+        let started = record.is_running() && !record.is_starting && (ends || record.started_up);
+        status["started"] = started.into();
+    }
     if !container.volume_mounts.is_empty() {
         let mounts = container.volume_mounts.iter().map(mount_status);
         status["volumeMounts"] = mounts.collect();

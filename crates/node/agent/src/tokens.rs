@@ -5,8 +5,8 @@
 //!                                                       ▲───────────────────────────────────────────────────────┘
 //! ```
 //!
-//! A token lives by the wall clock of the API server, a timer does not: when that jumps, a token whose time is over, or has not
-//! come, is replaced at once.
+//! A token lives by the wall clock, a timer does not: when the clock jumps, a token whose time is over, or has not come, is
+//! replaced at once.
 //!
 //! When a token is due, and what is said while there is none, follow `pkg/kubelet/token/token_manager.go`, Kubernetes 1.36.
 //! One timer per token and no other; nothing is kept on disk, so that a node that starts anew asks anew.
@@ -28,8 +28,7 @@ use tokio::task::AbortHandle;
 use tracing::{info, warn};
 
 use crate::{
-    api_clock::ApiClock,
-    clock::Clock,
+    clock::{Clock, SystemClock},
     pod::{Pod, TokenSource, Volume},
 };
 pub(crate) use request::{Ask, Issued};
@@ -81,7 +80,7 @@ pub(crate) fn of_volume(pod: &Pod, volume: &Volume) -> BTreeSet<TokenRef> {
 pub(crate) type OnToken = Arc<dyn Fn(&str) + Send + Sync>;
 
 /// The tokens of this node's pods.
-pub(crate) struct TokenCache<A = Client, C = ApiClock> {
+pub(crate) struct TokenCache<A = Client, C = SystemClock> {
     api: A,
     clock: C,
     clock_jumps: ClockJumps,
@@ -213,7 +212,7 @@ impl<A: Ask, C: Clock> TokenCache<A, C> {
     }
 }
 
-/// The time for which a token is used, from the moment that it was asked for.
+/// The time for which a token is used, by the clock of this machine, whatever that of the API says.
 #[derive(Debug, Clone, Copy)]
 struct Term {
     begins: Timestamp,

@@ -5,6 +5,7 @@
 mod end;
 mod env;
 mod hooks;
+mod judge;
 mod live;
 mod mounts;
 mod publish;
@@ -25,7 +26,6 @@ use std::{
 use hotmap_client::{Client, ResourcePath};
 use hotmap_clock::ActiveTime;
 use hotmap_runtime::{ContainerState, Runtime, Sandbox, SandboxState};
-use hotmap_support::State;
 use jiff::Timestamp;
 use tokio::sync::watch;
 use tracing::info;
@@ -268,6 +268,10 @@ impl Worker {
             return self.reconcile_refused(&pod, &wanted).await;
         }
         self.conclude_hooks(&pod);
+        for container in &pod.spec.ephemeral_containers {
+            // They come while the pod runs.
+            self.records.entry(container.name.clone()).or_default();
+        }
         let (sandbox, has_remains) = self.look(&pod).await;
         if !is_orphan {
             self.keep_deadline(&pod);
@@ -309,52 +313,6 @@ impl Worker {
             self.nudge.wake();
         }
         true
-    }
-
-    /// Refuses the pod if its spec asks for what this node cannot give, and says what it leaves aside.
-    fn judge(&mut self) {
-        let Wanted::Here { pod, spec } = self.wanted.borrow().clone() else {
-            return;
-        };
-        if pod.is_deleting() || self.failure.is_some() {
-            return;
-        }
-        let (mut refused, mut noted) = (Vec::new(), Vec::new());
-        for found in spec.as_object().map(hotmap_support::judge).unwrap_or_default() {
-            let list = match found.state {
-                State::Refused => &mut refused,
-                State::Warned | State::Works => &mut noted,
-            };
-            list.push(format!("spec.{}: {}", found.path, found.why));
-        }
-        if pod.is_unreadable {
-            refused.push("a value in the pod is of a kind that this node cannot read".to_owned());
-        }
-        let privileged =
-            |container: &&crate::pod::Container| container.security_context.privileged == Some(true);
-        if !self.shared.allow_privileged {
-            let named = pod
-                .all_containers()
-                .filter(privileged)
-                .map(|container| container.name.clone());
-            refused.extend(named.map(|name| {
-                format!("container {name} is privileged: this node was started without --allow-privileged")
-            }));
-        }
-        if !refused.is_empty() {
-            let message = refused.join("; ");
-            self.shared
-                .recorder
-                .warning(Subject::pod(&pod), "Unsupported", message.clone());
-            self.refusal = Some(Refusal {
-                reason: "Unsupported",
-                message,
-            });
-        } else if self.records.values().all(|record| record.attempt.is_none()) {
-            for note in noted {
-                self.shared.recorder.warning(Subject::pod(&pod), "Ignored", note);
-            }
-        }
     }
 
     async fn reconcile_refused(&mut self, pod: &Arc<Pod>, wanted: &Wanted) -> bool {

@@ -183,6 +183,10 @@ async fn an_older_shim_refuses_what_it_does_not_know_and_goes_on() {
     let container: ContainerConfig =
         serde_json::from_value(serde_json::from_str::<Value>(START).expect("JSON")["container"].clone())
             .expect("a container");
+    let beside = ContainerConfig {
+        target: Some("web".to_owned()),
+        ..container.clone()
+    };
     let name = || "web".to_owned();
     for (call, is_known) in [
         (
@@ -190,6 +194,12 @@ async fn an_older_shim_refuses_what_it_does_not_know_and_goes_on() {
                 container: Box::new(container),
             },
             true,
+        ),
+        (
+            Call::StartBeside {
+                container: Box::new(beside),
+            },
+            false,
         ),
         (
             Call::CompareEnv {
@@ -233,6 +243,7 @@ async fn an_older_shim_refuses_what_it_does_not_know_and_goes_on() {
     for (error, sentence) in [
         (crate::CompareError::OldShim.to_string(), "earlier release"),
         (crate::SwapError::OldShim.to_string(), "earlier release"),
+        (crate::StartError::NoTargets.to_string(), "earlier release"),
     ] {
         assert!(error.contains(sentence), "{error}");
     }

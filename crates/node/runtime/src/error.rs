@@ -132,6 +132,14 @@ pub enum StartError {
         /// The attempt.
         attempt: u32,
     },
+    /// The container whose processes it is to share does not run.
+    #[error("target container {0} does not run: there are no processes to share")]
+    NoTarget(String),
+    /// The pod's shim is of a release that gives containers no targets.
+    #[error(
+        "the pod was started by an earlier release, whose containers cannot share the processes of a target: delete it and create it anew, or leave the target out"
+    )]
+    NoTargets,
     /// A mount, an identity or a file could not be made. CRI calls this a create error.
     #[error("{0}")]
     Setup(String),

@@ -7,6 +7,7 @@
 //! | agent says | descriptors | shim answers |
 //! |---|---|---|
 //! | `start` | – | `started`, once the program is executed |
+//! | `start_beside` | – | as `start`, with the processes of another container around it |
 //! | `stop` | – | `done`, once the process has ended |
 //! | `remove` | – | `done` |
 //! | `swap_mount` | what is to be shown, as one `O_PATH` descriptor | `swapped` |
@@ -90,6 +91,11 @@ pub(crate) struct Request {
 #[serde(tag = "call", rename_all = "snake_case")]
 pub(crate) enum Call {
     Start {
+        container: Box<ContainerConfig>,
+    },
+    /// Since the third release: the start of a container with a target. A call of its own, so that an older shim refuses it as
+    /// `unsupported` and does not start it alone.
+    StartBeside {
         container: Box<ContainerConfig>,
     },
     Stop {

@@ -94,6 +94,10 @@ pub struct ContainerConfig {
     /// How soon the kernel kills its processes when the machine's memory runs out: -1000 (never) to 1000; 0 when absent.
     #[serde(default)]
     pub oom_score_adj: Option<i32>,
+    /// The container whose pid namespace it lives in, which has to run, and which ends it by its own end. A shim of the release
+    /// before refuses such a start. In a sandbox whose containers share one it changes nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target: Option<String>,
 }
 
 /// The stdin of a container's process.

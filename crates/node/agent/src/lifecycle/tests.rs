@@ -540,3 +540,84 @@ fn sidecars_go_last_and_in_reverse() {
         assert_eq!(shown(&decide(&doomed, &world, READY, at(10))), steps, "{names:?}");
     }
 }
+
+fn pod_with_ephemeral(policy: &str) -> Pod {
+    let mut pod = pod(policy);
+    pod.spec.ephemeral_containers = ["e1", "e2"]
+        .map(|name| Container {
+            name: name.to_owned(),
+            ..Container::default()
+        })
+        .into();
+    pod
+}
+
+#[test]
+fn ephemeral_containers_start_once_and_count_for_nothing() {
+    let held = ContainerRecord {
+        held_until: Some(at(5)),
+        ..Default::default()
+    };
+    let elsewhere = ContainerRecord {
+        in_sandbox: false,
+        ..exited(137)
+    };
+    let up = [("a", running()), ("b", running())];
+    for (entries, steps) in [
+        // They do not wait for init containers, and nobody waits for them.
+        (&[][..], &["start i1 0", "start e1 0", "start e2 0"][..]),
+        (&[("i1", running()), ("e1", running())], &["start e2 0"]),
+        (
+            &[
+                ("i1", exited(0)),
+                ("i2", exited(0)),
+                ("e1", exited(1)),
+                ("e2", exited(0)),
+            ],
+            &["start a 0", "start b 0"],
+        ),
+        // Whatever it ended with and wherever, it is over.
+        (
+            &[
+                ("a", running()),
+                ("b", running()),
+                ("e1", exited(1)),
+                ("e2", elsewhere),
+            ],
+            &[],
+        ),
+        (
+            &[("a", running()), ("b", running()), ("e1", held.clone())],
+            &["start e2 0"],
+        ),
+    ] {
+        for policy in ["Always", "Never"] {
+            let decision = decide(&pod_with_ephemeral(policy), &records(entries), READY, at(2));
+            assert_eq!(shown(&decision), steps, "{policy} {entries:?}");
+        }
+    }
+    let waiting = [&up[..], &[("e1", held), ("e2", running())]].concat();
+    let decision = decide(&pod_with_ephemeral("Always"), &records(&waiting), READY, at(2));
+    assert_eq!(decision, Decision::look_again_at(at(5)));
+}
+
+#[test]
+fn ephemeral_containers_end_with_their_pod() {
+    // The end of the main containers is that of the pod, whoever still looks at it.
+    let done = [("a", exited(0)), ("b", exited(0)), ("e1", running())];
+    let decision = decide(&pod_with_ephemeral("Never"), &records(&done), READY, at(1));
+    assert_eq!(shown(&decision), ["stop e1 30"]);
+    let mut doomed = pod_with_ephemeral("Always");
+    doomed.metadata.deletion_timestamp = Some("1970-01-01T00:00:40Z".into());
+    doomed.metadata.deletion_grace_period_seconds = Some(30);
+    let both = records(&[("a", running()), ("e2", running())]);
+    assert_eq!(
+        shown(&decide(&doomed, &both, READY, at(10))),
+        ["stop a 30", "stop e2 30"]
+    );
+    // One that has not begun does not begin any more.
+    assert_eq!(
+        shown(&decide(&doomed, &records(&[]), READY, at(10))),
+        ["take down"]
+    );
+}

@@ -62,11 +62,12 @@ impl super::Pod {
     }
 
     /// The user that all containers run as, if the pod says so for each of them and always the same: whom a projected
-    /// token belongs to (`FsUserFrom` in `pkg/volume/util`, Kubernetes 1.36). What images say does not count.
+    /// token belongs to (`FsUserFrom` in `pkg/volume/util`, Kubernetes 1.36). What images say does not count,
+    /// and whoever looks at the pod takes no token from it.
     pub(crate) fn common_user(&self) -> Option<u32> {
         let shared = self.spec.security_context.run_as_user;
         let mut users = self
-            .all_containers()
+            .workload()
             .map(|container| container.security_context.run_as_user.or(shared));
         let first = users.next().flatten();
         first.filter(|_| users.all(|user| user == first))

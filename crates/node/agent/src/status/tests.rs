@@ -478,3 +478,66 @@ fn a_container_says_who_it_is_and_what_it_was_given() {
         }
     }
 }
+
+#[test]
+fn ephemeral_containers_have_a_state_and_no_say() {
+    let document = json!({"metadata": {"name": "p", "uid": "u"}, "spec": {"restartPolicy": "Never",
+        "containers": [{"name": "a"}], "ephemeralContainers": [{"name": "e", "image": "busybox"}]}, "status": {}});
+    let pod = Pod::from_document(&document).expect("a pod");
+    let up = |started_up| ContainerRecord {
+        started_up,
+        ..record(RunState::Running { started_at: at(3) }, true)
+    };
+    let over = |code| record(RunState::Ended(ended(code)), false);
+    for (records, phase, ready, state) in [
+        (vec![("a", up(true))], "Running", "True", "waiting"),
+        (
+            vec![("a", up(true)), ("e", up(true))],
+            "Running",
+            "True",
+            "running",
+        ),
+        (
+            vec![("a", up(true)), ("e", over(1))],
+            "Running",
+            "True",
+            "terminated",
+        ),
+        (vec![("e", up(true))], "Pending", "False", "running"),
+        // How the pod ended is said once nothing of it runs.
+        (
+            vec![("a", over(0)), ("e", up(true))],
+            "Running",
+            "False",
+            "running",
+        ),
+        (
+            vec![("a", over(0)), ("e", over(1))],
+            "Succeeded",
+            "False",
+            "terminated",
+        ),
+        (
+            vec![("a", over(1)), ("e", over(0))],
+            "Failed",
+            "False",
+            "terminated",
+        ),
+    ] {
+        let shown = format!("{records:?}");
+        let records = records
+            .into_iter()
+            .map(|(name, record)| (name.to_owned(), record));
+        let ground = PodGround {
+            pod_ip: "10.88.0.2".into(),
+            ..PodGround::default()
+        };
+        let status = pod_status(&pod, &records.collect(), &ground, at(9));
+        assert_eq!(status["phase"], phase, "{shown}");
+        assert_eq!(condition(&status, "Ready")["status"], ready, "{shown}");
+        let one = &status["ephemeralContainerStatuses"][0];
+        assert!(one["state"].get(state).is_some(), "{shown}: {one}");
+        assert_eq!(one["ready"], false, "{shown}");
+        assert_eq!(one.get("started"), None, "{shown}");
+    }
+}

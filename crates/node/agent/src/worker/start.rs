@@ -35,6 +35,8 @@ const EXIT_START_ERROR: i32 = 128;
 const LOOK_PATIENCE: Duration = Duration::from_secs(5);
 /// Why a container waits whose variables cannot be made (`pkg/kubelet/kuberuntime`, Kubernetes 1.36).
 const CONFIG_ERROR: &str = "CreateContainerConfigError";
+/// Why one waits that could not be made.
+const CREATE_ERROR: &str = "CreateContainerError";
 /// A pod that asks for this has sub-paths that follow changes.
 const LIVE_SUB_PATH: &str = "hotmap.dev/live-subpath";
 
@@ -69,6 +71,22 @@ impl Worker {
             return false;
         };
         let subject = || Subject::container(pod, name);
+        let judged = match pod.is_ephemeral(name) {
+            true => self.judge_ephemeral(&container),
+            false => Ok(Vec::new()),
+        };
+        let left_aside = match judged {
+            Ok(left_aside) => left_aside,
+            // Nothing of that changes while the node is what it is.
+            Err(message) => {
+                let told = format!("Error: {message}");
+                self.tell_failed_start(name, subject(), "Failed", told);
+                if let Some(record) = self.records.get_mut(name) {
+                    record.waits(CONFIG_ERROR, message);
+                }
+                return false;
+            }
+        };
         self.nudge.wait_for_objects(true);
         let not_started = match self.configure(pod, &container, attempt).await {
             Ok((config, held, built)) => {
@@ -102,6 +120,9 @@ impl Worker {
                         self.shared
                             .recorder
                             .normal(subject(), "Started", "Container started");
+                        for note in left_aside {
+                            self.shared.recorder.warning(subject(), "Ignored", note);
+                        }
                         if let Some(hook) = container.lifecycle.post_start.clone() {
                             self.begin_post_start(pod, &container, attempt, hook);
                         }
@@ -122,7 +143,7 @@ impl Worker {
                             record.held_until = Some(Timestamp::now() + RETRY);
                         }
                         NotStarted::Failed {
-                            reason: "CreateContainerError",
+                            reason: CREATE_ERROR,
                             message: printed(&error),
                         }
                     }
@@ -208,6 +229,7 @@ impl Worker {
             reason: CONFIG_ERROR,
             message,
         };
+        let target = self.target_of(pod, container)?;
         let sandbox = self.shared.runtime.sandbox(&self.uid);
         let facts = self.facts(sandbox.as_ref());
         self.look_at_objects(pod).await;
@@ -299,8 +321,32 @@ impl Worker {
                 container,
                 self.shared.machine.memory_bytes(),
             )),
+            target,
         };
         Ok((config, held, built))
+    }
+
+    /// The container whose processes this one shares; its start or end wakes us. In a pod that shares them all there is nothing
+    /// left to choose.
+    fn target_of(&self, pod: &Pod, container: &Container) -> Result<Option<String>, NotStarted> {
+        let target = &container.target_container_name;
+        if target.is_empty() || pod.spec.share_process_namespace {
+            return Ok(None);
+        }
+        let record = self.records.get(target);
+        let failed = |reason, message| NotStarted::Failed { reason, message };
+        match record.filter(|record| record.attempt.is_some()) {
+            // Upstream's words.
+            None => Err(failed(
+                CONFIG_ERROR,
+                format!("unable to find target container {target}"),
+            )),
+            Some(record) if !record.is_running() => Err(failed(
+                CREATE_ERROR,
+                format!("target container {target} does not run: there are no processes to share"),
+            )),
+            Some(_) => Ok(Some(target.clone())),
+        }
     }
 
     fn tell_of_resolver(&self, pod: &Pod, warnings: &[String]) {

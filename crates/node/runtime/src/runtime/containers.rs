@@ -27,8 +27,11 @@ impl Runtime {
             return Err(StartError::NoSandbox(pod_uid.to_owned()));
         }
         let (name, attempt) = (config.name.clone(), config.attempt);
-        let call = Call::Start {
-            container: Box::new(config),
+        let target = config.target.clone();
+        let container = Box::new(config);
+        let call = match target {
+            None => Call::Start { container },
+            Some(_) => Call::StartBeside { container },
         };
         let reply = self
             .call(pod_uid, call, Some(REPLY_PATIENCE))
@@ -65,9 +68,11 @@ impl Runtime {
             Refusal::TooMany => {
                 StartError::Invalid("too many attempts are on record; remove old ones".to_owned())
             }
+            Refusal::Unsupported if target.is_some() => StartError::NoTargets,
             Refusal::Unsupported => {
                 StartError::Invalid("the pod's shim is older and cannot do this".to_owned())
             }
+            Refusal::NotRunning if let Some(target) = target => StartError::NoTarget(target),
             Refusal::NotRunning | Refusal::Running => StartError::Setup(format!("refused: {refusal:?}")),
         })
     }

@@ -83,11 +83,13 @@ pub(crate) struct Place<'a> {
     pub(crate) group: &'a Group,
 }
 
-/// Starts a container in a new mount namespace: pid 1 of a new pid namespace, or one among others of the pod's.
+/// Starts a container in a new mount namespace: pid 1 of a new pid namespace, or one among others of the pod's or of the `target`
+/// process.
 pub(crate) fn container(
     place: &Place<'_>,
     config: &ContainerConfig,
     who: &Identity,
+    target: Option<&OwnedFd>,
 ) -> Result<Launched, Refusal> {
     let setup = |message| Refusal::Setup { message };
     let layer = protocol::layer_dir(&config.name, config.attempt);
@@ -114,8 +116,10 @@ pub(crate) fn container(
     let owner = place.record.ids.base + config.user.uid;
     let (ours, theirs) = pipes(config, owner).map_err(setup)?;
     let (report, child_report) = report_pair().map_err(setup)?;
-    let cloned = place.namespaces.clone_container(entrance.unified());
+    let cloned = place.namespaces.clone_container(target, entrance.unified());
     let cloned = cloned.map_err(|error| match error.raw_os_error() {
+        // The target dies, and takes its pid namespace along.
+        Some(libc::ENOMEM | libc::ESRCH) if target.is_some() => Refusal::NotRunning,
         // The pod's first process dies, and its pid namespace takes no one any more.
         Some(libc::ENOMEM | libc::ESRCH) if place.namespaces.pause.is_some() => Refusal::Stopped,
         Some(libc::EAGAIN) => setup(NO_PROCESS.to_owned()),

@@ -217,10 +217,14 @@ impl Namespaces {
         Ok(Ok(done))
     }
 
-    /// Forks into a new mount namespace, and into the pod's pid namespace or a new one.
-    pub(crate) fn clone_container(&self, cgroup: Option<BorrowedFd<'_>>) -> io::Result<Cloned> {
-        match &self.pause {
-            Some(pause) => self.clone_inside(&pause.pidfd, libc::CLONE_NEWNS, cgroup),
+    /// Forks into a new mount namespace, and into the pid namespace of the pod or of `target`, or a new one.
+    pub(crate) fn clone_container(
+        &self,
+        target: Option<&OwnedFd>,
+        cgroup: Option<BorrowedFd<'_>>,
+    ) -> io::Result<Cloned> {
+        match target.or(self.pause.as_ref().map(|pause| &pause.pidfd)) {
+            Some(process) => self.clone_inside(process, libc::CLONE_NEWNS, cgroup),
             None => sys::clone_process((libc::CLONE_NEWPID | libc::CLONE_NEWNS) as u64, cgroup),
         }
     }

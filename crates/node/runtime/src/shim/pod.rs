@@ -3,6 +3,7 @@
 mod attach;
 mod changes;
 mod ends;
+mod start;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -17,18 +18,15 @@ use rustix::event::{PollFd, PollFlags, Timespec};
 use super::attached;
 use super::client::{Client, Mode};
 use super::complaint::complain;
-use super::container::{Container, Input, Output, Running};
-use super::cri_log::{LogFile, Stream, timestamp};
+use super::container::{Container, Running};
+use super::cri_log::timestamp;
 use super::disconnect;
-use super::identity::Identity;
 use super::launch::{self, Command, Outputs, Place};
 use super::namespaces::Namespaces;
 use super::rootfs::{Setup, what};
-use super::shared_pids::MountNamespace;
 use crate::cgroup::Group;
 use crate::protocol::{self, Call, ExecCall, Refusal, Reply, Request, STATE_FILE, VERSION};
-use crate::spec::{ContainerConfig, Stdin};
-use crate::status::{ContainerState, ContainerStatus, ContainerUser, PodState, SandboxRecord};
+use crate::status::{PodState, SandboxRecord};
 use crate::sys;
 
 /// Connections at once; a further one is closed. The agent needs one to watch, and one per command or stop under way.
@@ -73,34 +71,6 @@ struct RunningCommand {
     pid: i32,
     pidfd: OwnedFd,
     client: u64,
-}
-
-/// The ends of a process's streams that stay here.
-fn streams_of(outputs: Outputs, stdin: Stdin) -> (Input, Vec<Output>) {
-    match outputs {
-        Outputs::Pipes {
-            stdin: writer,
-            stdout,
-            stderr,
-        } => {
-            let is_once = stdin == Stdin::Once;
-            let input = writer.map_or(Input::None, |writer| Input::Pipe { writer, is_once });
-            let outputs = vec![
-                Output::new(stdout, Stream::Stdout),
-                Output::new(stderr, Stream::Stderr),
-            ];
-            (input, outputs)
-        }
-        Outputs::Terminal(master) => {
-            let _ = rustix::io::ioctl_fionbio(&master, true);
-            let accepts = stdin != Stdin::Empty;
-            (
-                Input::Terminal { accepts },
-                vec![Output::new(master, Stream::Stdout)],
-            )
-        }
-        Outputs::Elsewhere => (Input::None, Vec::new()),
-    }
 }
 
 /// Whom an answer of poll is for.
@@ -287,7 +257,7 @@ impl Pod {
             );
         };
         let outcome = match request.call {
-            Call::Start { container } => {
+            Call::Start { container } | Call::StartBeside { container } => {
                 let outcome = self
                     .start(*container)
                     .map(|container| Some(Reply::Started { container }));
@@ -341,80 +311,6 @@ impl Pod {
         if let Some(client) = self.clients.get_mut(&id) {
             client.mode = mode;
         }
-    }
-
-    fn start(&mut self, config: ContainerConfig) -> Result<ContainerStatus, Refusal> {
-        if self.stopped {
-            return Err(Refusal::Stopped);
-        }
-        if config.privileged && !self.record.allow_privileged {
-            return Err(Refusal::Privileged);
-        }
-        let taken = |container: &Container| {
-            container.status.name == config.name
-                && (container.running.is_some() || container.status.attempt == config.attempt)
-        };
-        if self.containers.iter().any(taken) {
-            return Err(Refusal::Exists);
-        }
-        if self.containers.len() >= CONTAINERS_MAX {
-            return Err(Refusal::TooMany);
-        }
-        let log = what(LogFile::open(&config.log_path, config.log_limits), || {
-            format!("cannot open the log file {}", config.log_path.display())
-        });
-        let log = log.map_err(|message| Refusal::Setup { message })?;
-        let identity = Identity::of(&config, &self.record.config.hostname);
-        let group = self.group.container(&config.name);
-        let setup = |message| Refusal::Setup { message };
-        group.make_container(&config.resources).map_err(setup)?;
-        // An earlier attempt may have left its cgroup, and with it its count.
-        let oom_kills_before = group.oom_kills();
-        let launched = launch::container(&self.place(&group), &config, &identity)?;
-        let (input, outputs) = streams_of(launched.outputs, config.stdin);
-        let started_at = SystemTime::now();
-        let state = ContainerState::Running {
-            pid: launched.pid,
-            started_at,
-        };
-        let status = ContainerStatus {
-            name: config.name,
-            attempt: config.attempt,
-            user: Some(ContainerUser {
-                uid: identity.user.uid,
-                gid: identity.user.gid,
-                groups: launched.groups,
-            }),
-            state,
-        };
-        let running = Running {
-            pid: launched.pid,
-            pidfd: launched.pidfd,
-            started_at,
-            identity,
-            outputs,
-            input,
-            attached: Vec::new(),
-            log,
-            log_broken: false,
-            kill_at: None,
-            group,
-            oom_kills_before,
-            mounts: launched.mounts,
-            mount_namespace: self.mount_namespace_of(launched.pid),
-        };
-        self.containers.push(Container {
-            status: status.clone(),
-            running: Some(running),
-        });
-        self.changed();
-        Ok(status)
-    }
-
-    /// Needed where the end of a container is not that of a pid namespace.
-    fn mount_namespace_of(&self, pid: i32) -> Option<MountNamespace> {
-        let shares_pids = self.namespaces.pause.is_some();
-        shares_pids.then(|| MountNamespace::of(pid).ok()).flatten()
     }
 
     fn place<'a>(&'a self, group: &'a Group) -> Place<'a> {

@@ -113,6 +113,7 @@ impl Fixture {
             stdin: Stdin::Empty,
             resources: Resources::default(),
             oom_score_adj: None,
+            target: None,
         }
     }
 

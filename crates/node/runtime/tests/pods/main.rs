@@ -11,4 +11,5 @@ mod mount_swaps;
 mod restart;
 mod sessions;
 mod shared_pids;
+mod targets;
 mod zygote;
