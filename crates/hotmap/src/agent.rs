@@ -11,7 +11,7 @@ use std::{
 
 use anyhow::Context;
 use door::Door;
-use hotmap_agent::{Access, Agent, AgentConfig, AgentError, Metrics};
+use hotmap_agent::{Access, Agent, AgentConfig, AgentError, ApiClock, Metrics};
 use hotmap_client::{Client, ClientConfig, Surroundings};
 use hotmap_runtime::{BootId, PodNetwork};
 pub(crate) use join::JoinArgs;
@@ -95,8 +95,9 @@ pub(crate) async fn run(call: AgentCall) -> anyhow::Result<()> {
     let authority_pem = String::from_utf8_lossy(&api.ca_pem).into_owned();
     let client = Client::new(api)?;
     let (_clock, clock_jumps) = clock_jumps::listen();
+    let api_clock = ApiClock::new(clock_jumps);
     let _rotation =
-        joined.map(|joined| AbortOnDropHandle::new(joined.keep_fresh(client.clone(), clock_jumps.clone())));
+        joined.map(|joined| AbortOnDropHandle::new(joined.keep_fresh(client.clone(), api_clock.clone())));
     let metrics = Metrics::default();
     let config = AgentConfig {
         node_name: call.node.name.clone(),
@@ -116,7 +117,7 @@ pub(crate) async fn run(call: AgentCall) -> anyhow::Result<()> {
         sync_frequency: call.node.following.sync_frequency,
         avoid_node_selector: call.node.following.fault_avoid_node_selector,
         hold_watches: call.node.following.fault_hold_watches,
-        clock_jumps: clock_jumps.clone(),
+        api_clock: api_clock.clone(),
         metrics: metrics.clone(),
     };
     let starting = async {
@@ -149,7 +150,7 @@ pub(crate) async fn run(call: AgentCall) -> anyhow::Result<()> {
         node_name: call.node.name.clone(),
         names: vec![call.node.name, node_ip.to_string()],
         authority_pem,
-        clock_jumps,
+        api_clock,
         metrics,
     }
     .open();

@@ -4,9 +4,8 @@ use std::{net::SocketAddr, sync::Arc};
 
 use anyhow::Context;
 use futures_util::{FutureExt, future::BoxFuture};
-use hotmap_agent::{Access, Metrics, ServingRotation};
+use hotmap_agent::{Access, ApiClock, Metrics, ServingRotation};
 use hotmap_client::{Client, ClientError, ResourcePath, WriteParams};
-use hotmap_clock::ClockJumps;
 use hotmap_object::Status;
 use hotmap_server::{NodeDoorConfig, NodeGate, NodeUser, ServingPair, open_node_door};
 use prometheus_client::registry::Registry;
@@ -41,7 +40,7 @@ pub(super) struct Door {
     pub(super) names: Vec<String>,
     /// Who signs the certificates of clients.
     pub(super) authority_pem: String,
-    pub(super) clock_jumps: ClockJumps,
+    pub(super) api_clock: ApiClock,
     pub(super) metrics: Metrics,
 }
 
@@ -56,7 +55,7 @@ impl Door {
         let rotation = ServingRotation {
             node_name: self.node_name.clone(),
             names: self.names,
-            clock_jumps: self.clock_jumps,
+            api_clock: self.api_clock,
         };
         let text = |pem: Vec<u8>| String::from_utf8_lossy(&pem).into_owned();
         let renewing = rotation.run(self.client.clone(), move |identity| {

@@ -7,9 +7,8 @@ use std::{
 
 use anyhow::{Context, bail};
 use clap::Args;
-use hotmap_agent::{JoinConfig, Rotation, certificate_end, join};
+use hotmap_agent::{ApiClock, JoinConfig, Rotation, certificate_end, join};
 use hotmap_client::{AuthorityHash, Client, ClientConfig};
-use hotmap_clock::ClockJumps;
 use jiff::Timestamp;
 use tokio::task::{JoinHandle, spawn_blocking};
 use tracing::info;
@@ -115,12 +114,12 @@ impl Joined {
     }
 
     /// Keeps the node's certificate fresh until the handle is aborted.
-    pub(super) fn keep_fresh(self, client: Client, clock_jumps: ClockJumps) -> JoinHandle<()> {
+    pub(super) fn keep_fresh(self, client: Client, api_clock: ApiClock) -> JoinHandle<()> {
         let rotation = Rotation {
             kubeconfig: self.kubeconfig,
             node_name: self.node_name,
             at_start: self.rotate_at_start,
-            clock_jumps,
+            api_clock,
         };
         tokio::spawn(async move { match rotation.run(client, |_| {}).await {} })
     }

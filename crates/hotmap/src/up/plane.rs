@@ -3,7 +3,7 @@
 use std::{net::SocketAddr, path::Path, sync::Arc};
 
 use anyhow::{Context, anyhow};
-use hotmap_agent::{Access, Agent, AgentConfig, ApiForPods, DigestKey, Metrics, PreparedAgent};
+use hotmap_agent::{Access, Agent, AgentConfig, ApiClock, ApiForPods, DigestKey, Metrics, PreparedAgent};
 use hotmap_client::{Client, ClientConfig, Server, Timeouts};
 use hotmap_clock::ClockJumps;
 use hotmap_runtime::{BootId, PodNetwork};
@@ -289,7 +289,7 @@ async fn prepare_node(
         sync_frequency: config.following.sync_frequency,
         avoid_node_selector: config.following.fault_avoid_node_selector,
         hold_watches: config.following.fault_hold_watches,
-        clock_jumps,
+        api_clock: ApiClock::new(clock_jumps),
         metrics,
     };
     Agent::prepare(config).await.context("the node does not start")

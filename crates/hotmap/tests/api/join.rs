@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use hotmap_agent::{JoinConfig, JoinError, Rotation, join};
+use hotmap_agent::{ApiClock, JoinConfig, JoinError, Rotation, join};
 use hotmap_client::{AuthorityError, AuthorityHash, Client, ClientConfig, ResourcePath, WriteParams};
 use hotmap_clock::ClockJumps;
 use serde_json::{Value, json};
@@ -99,7 +99,7 @@ fn a_node_joins_with_a_token_and_stays_without_it() {
             kubeconfig: kubeconfig.clone(),
             node_name: "n1".to_owned(),
             at_start: true,
-            clock_jumps: ClockJumps::never(),
+            api_clock: ApiClock::new(ClockJumps::never()),
         };
         let mut watch = node
             .watch(

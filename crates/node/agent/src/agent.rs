@@ -24,6 +24,7 @@ use tracing::{error, info, warn};
 
 use crate::{
     access::Access,
+    api_clock::ApiClock,
     clock::SystemClock,
     configuration_events::ConfigurationEvents,
     environment::{self, ApiForPods},
@@ -88,8 +89,8 @@ pub struct AgentConfig {
     pub avoid_node_selector: bool,
     /// Holds back every change that a watch of a ConfigMap or Secret brings, so that a test sees what else delivers it.
     pub hold_watches: bool,
-    /// Tells when the clock of this machine was set.
-    pub clock_jumps: ClockJumps,
+    /// By which tokens are judged; the heartbeat keeps it true.
+    pub api_clock: ApiClock,
     /// Counts what the node does.
     pub metrics: Metrics,
 }
@@ -238,7 +239,7 @@ impl Agent {
             machine.clone(),
             lease,
             server,
-            config.clock_jumps.clone(),
+            config.api_clock.clone(),
         );
         tasks.spawn(async { AgentError::Fenced(held.await) });
         let telling =
@@ -275,7 +276,9 @@ impl Agent {
             let on_change = Arc::new(on_change(shared.clone(), Arc::clone(&nudges)));
             let objects = ObjectCache::start(client.clone(), following, on_change, config.metrics.clone());
             let on_token = Arc::new(on_token(shared.clone()));
-            let tokens = TokenCache::new(client.clone(), SystemClock, config.clock_jumps, on_token);
+            let api_clock = config.api_clock;
+            let clock_jumps = api_clock.jumps();
+            let tokens = TokenCache::new(client.clone(), api_clock, clock_jumps, on_token);
             volumes.look_up_in(Arc::clone(&objects), Arc::clone(&tokens), reports.clone(), events);
             Shared {
                 client,
@@ -546,7 +549,7 @@ pub async fn down(data_dir: &Path, instance_id: &str, grace: Option<Duration>) -
         sync_frequency: Duration::from_secs(60),
         avoid_node_selector: false,
         hold_watches: false,
-        clock_jumps: ClockJumps::never(),
+        api_clock: ApiClock::new(ClockJumps::never()),
         metrics: Metrics::default(),
     };
     let runtime = runtime_config(&config)?;

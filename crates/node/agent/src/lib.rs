@@ -10,6 +10,7 @@
 mod access;
 mod active_deadline;
 mod agent;
+mod api_clock;
 mod backoff;
 mod clock;
 mod command;
@@ -51,6 +52,7 @@ mod worker;
 
 pub use access::{Access, LogError, LogOptions, LogPieces};
 pub use agent::{Agent, AgentConfig, AgentError, PreparedAgent, down};
+pub use api_clock::ApiClock;
 pub use environment::ApiForPods;
 pub use join::{JoinConfig, JoinError, Rotation, ServingRotation, certificate_end, join};
 pub use metrics::Metrics;

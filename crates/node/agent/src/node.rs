@@ -10,13 +10,12 @@ use std::{
 };
 
 use hotmap_client::{Client, ClientError, PatchType, ResourcePath, WriteParams};
-use hotmap_clock::ClockJumps;
 use hotmap_object::{Quantity, timestamp};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use tracing::{info, warn};
 
-use crate::objects::ServerKind;
+use crate::{api_clock::ApiClock, objects::ServerKind};
 
 pub use lease::HeldByAnother;
 pub(crate) use lease::{LeaseError, NodeLease};
@@ -204,15 +203,16 @@ pub(crate) async fn register(
 }
 
 /// Says that the node is there, until another agent does: a heartbeat needs a clock. When that jumps the lease may look run
-/// out, or renewed in the future, to others: it is renewed at once.
+/// out, or renewed in the future, to others: it is renewed at once. The answers tell what time it is for the API server.
 pub(crate) async fn keep_alive(
     client: Client,
     machine: Machine,
     mut lease: NodeLease,
     server: ServerKind,
-    mut clock_jumps: ClockJumps,
+    api_clock: ApiClock,
 ) -> HeldByAnother {
     let mut told = Instant::now();
+    let mut clock_jumps = api_clock.own_jumps();
     loop {
         match lease.renew(&client).await {
             Ok(()) => {}
@@ -223,6 +223,9 @@ pub(crate) async fn keep_alive(
             Ok(true) => told = Instant::now(),
             Ok(false) => {}
             Err(error) => warn!(node = %machine.name, %error, "node status not refreshed"),
+        }
+        if let Some(answer) = client.newest_date() {
+            api_clock.observe(answer);
         }
         tokio::select! {
             () = tokio::time::sleep(LEASE_RENEWAL) => {}

@@ -5,8 +5,8 @@
 //!                                                       ▲───────────────────────────────────────────────────────┘
 //! ```
 //!
-//! A token lives by the wall clock, a timer does not: when the clock jumps, a token whose time is over, or has not come, is
-//! replaced at once.
+//! A token lives by the wall clock of the API server, a timer does not: when that jumps, a token whose time is over, or has not
+//! come, is replaced at once.
 //!
 //! When a token is due, and what is said while there is none, follow `pkg/kubelet/token/token_manager.go`, Kubernetes 1.36.
 //! One timer per token and no other; nothing is kept on disk, so that a node that starts anew asks anew.
@@ -28,7 +28,8 @@ use tokio::task::AbortHandle;
 use tracing::{info, warn};
 
 use crate::{
-    clock::{Clock, SystemClock},
+    api_clock::ApiClock,
+    clock::Clock,
     pod::{Pod, TokenSource, Volume},
 };
 pub(crate) use request::{Ask, Issued};
@@ -80,7 +81,7 @@ pub(crate) fn of_volume(pod: &Pod, volume: &Volume) -> BTreeSet<TokenRef> {
 pub(crate) type OnToken = Arc<dyn Fn(&str) + Send + Sync>;
 
 /// The tokens of this node's pods.
-pub(crate) struct TokenCache<A = Client, C = SystemClock> {
+pub(crate) struct TokenCache<A = Client, C = ApiClock> {
     api: A,
     clock: C,
     clock_jumps: ClockJumps,
@@ -212,7 +213,7 @@ impl<A: Ask, C: Clock> TokenCache<A, C> {
     }
 }
 
-/// The time for which a token is used, by the clock of this machine, whatever that of the API says.
+/// The time for which a token is used, from the moment that it was asked for.
 #[derive(Debug, Clone, Copy)]
 struct Term {
     begins: Timestamp,

@@ -1,10 +1,11 @@
 //! Requests to one API server.
 
+mod answer_date;
 mod params;
 mod token;
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant, SystemTime};
 
 use bytes::Bytes;
 use hotmap_object::Status;
@@ -12,9 +13,11 @@ use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
 use hyper::body::Incoming;
 use hyper::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HOST, USER_AGENT};
 use hyper::{Method, Request, Response, StatusCode};
+use parking_lot::Mutex;
 use serde::Serialize;
 use tokio::sync::watch;
 
+pub use answer_date::AnswerDate;
 pub use params::{DeleteParams, ListParams, PatchType, Propagation, WatchParams, WriteParams};
 
 use crate::config::{ClientConfig, ConfigError, Identity};
@@ -50,6 +53,7 @@ struct Shared {
     user_agent: String,
     token: Option<TokenReader>,
     request_timeout: Duration,
+    newest_date: Mutex<Option<AnswerDate>>,
 }
 
 impl Client {
@@ -66,6 +70,7 @@ impl Client {
             user_agent: config.user_agent,
             token: config.token.map(TokenReader::new),
             request_timeout: config.timeouts.request,
+            newest_date: Mutex::default(),
         };
         Ok(Self {
             shared: Arc::new(shared),
@@ -180,6 +185,12 @@ impl Client {
         .await
     }
 
+    /// The date of the newest answer to this client and its clones, refusals included; `None` before the first one that had a
+    /// date.
+    pub fn newest_date(&self) -> Option<AnswerDate> {
+        *self.shared.newest_date.lock()
+    }
+
     /// Whether it is known by a certificate; else by a token, or not at all.
     pub fn has_identity(&self) -> bool {
         self.shared.pool.has_identity()
@@ -243,8 +254,14 @@ impl Client {
                 request.headers_mut().insert(AUTHORIZATION, token.clone());
             }
             tries += 1;
+            let sent = Instant::now();
             match connection.send(request).await {
-                Ok(answer) => return Ok((answer, lease)),
+                Ok(answer) => {
+                    if let Some(date) = AnswerDate::of(answer.headers(), SystemTime::now(), sent.elapsed()) {
+                        *self.shared.newest_date.lock() = Some(date);
+                    }
+                    return Ok((answer, lease));
+                }
                 // It never left: to send it again is safe, whatever it is.
                 Err(mut error) => {
                     // What never left is safe to send again, whatever it is.

@@ -33,7 +33,9 @@ mod watch;
 pub use any_server::any_server;
 pub use authority::{AuthorityError, AuthorityHash, find_authority};
 pub use backoff::Backoff;
-pub use client::{Client, DeleteParams, ListParams, PatchType, Propagation, WatchParams, WriteParams};
+pub use client::{
+    AnswerDate, Client, DeleteParams, ListParams, PatchType, Propagation, WatchParams, WriteParams,
+};
 pub use config::{ClientConfig, ConfigError, Identity, Server, ServerProof, Surroundings, Timeouts, Token};
 pub use error::ClientError;
 pub use follower::{

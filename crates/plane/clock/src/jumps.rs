@@ -1,14 +1,17 @@
 //! The news that the clock was set, for each who waits for a time of day.
 
-use std::future::pending;
+use std::{
+    future::{Future as _, poll_fn},
+    task::Poll,
+};
 
 use tokio::sync::watch;
 
 /// Hears of jumps of the wall clock. A clone hears of those that come after it was made.
 #[derive(Debug)]
 pub struct ClockJumps {
-    /// `None`: nobody ever sets the clock.
-    count: Option<watch::Receiver<u64>>,
+    /// Of each clock that may jump.
+    counts: Vec<watch::Receiver<u64>>,
 }
 
 /// Tells of jumps: the kernel's listener has one, and a test that moves its own clock.
@@ -22,37 +25,53 @@ impl ClockJumps {
     pub fn by_hand() -> (Jumper, Self) {
         let (sender, receiver) = watch::channel(0);
         let jumps = Self {
-            count: Some(receiver),
+            counts: vec![receiver],
         };
         (Jumper { count: sender }, jumps)
     }
 
     /// Of a clock that nobody sets.
     pub fn never() -> Self {
-        Self { count: None }
+        Self { counts: Vec::new() }
+    }
+
+    /// Hears of the jumps of another clock too.
+    pub fn or(mut self, other: Self) -> Self {
+        self.counts.extend(other.counts);
+        self
     }
 
     /// Returns when the clock has jumped since the last time that this returned, or since this handle was made.
     /// Jumps that nobody has waited for are one; none is lost. Cancel safe.
     pub async fn next(&mut self) {
-        if let Some(count) = &mut self.count
-            && count.changed().await.is_ok()
-        {
-            return;
+        loop {
+            let counts = self.counts.iter_mut();
+            let mut waits: Vec<_> = counts.map(|count| Box::pin(count.changed())).collect();
+            let (index, is_jump) = poll_fn(|context| {
+                let first = waits.iter_mut().enumerate().find_map(|(index, wait)| {
+                    match wait.as_mut().poll(context) {
+                        Poll::Ready(told) => Some((index, told.is_ok())),
+                        Poll::Pending => None,
+                    }
+                });
+                first.map_or(Poll::Pending, Poll::Ready)
+            })
+            .await;
+            drop(waits);
+            if is_jump {
+                return;
+            }
+            // Nobody tells of this one any more.
+            self.counts.swap_remove(index);
         }
-        // Nobody tells any more.
-        self.count = None;
-        pending().await
     }
 }
 
 impl Clone for ClockJumps {
     fn clone(&self) -> Self {
-        let mut count = self.count.clone();
-        if let Some(count) = &mut count {
-            count.mark_unchanged();
-        }
-        Self { count }
+        let mut counts = self.counts.clone();
+        counts.iter_mut().for_each(watch::Receiver::mark_unchanged);
+        Self { counts }
     }
 }
 
@@ -88,6 +107,21 @@ mod tests {
         for jumps in [&mut first, &mut second, &mut late] {
             assert!(has_jumped(jumps) && !has_jumped(jumps));
         }
+    }
+
+    #[test]
+    fn who_listens_to_two_clocks_hears_of_each_for_as_long_as_somebody_tells() {
+        let ((one, first), (other, second)) = (ClockJumps::by_hand(), ClockJumps::by_hand());
+        let mut both = first.clone().or(second);
+        assert!(!has_jumped(&mut both));
+        for jumper in [&one, &other, &one] {
+            jumper.jump();
+            assert!(has_jumped(&mut both) && !has_jumped(&mut both));
+        }
+        drop(one);
+        assert!(!has_jumped(&mut both));
+        other.jump();
+        assert!(has_jumped(&mut both) && !has_jumped(&mut both.clone().or(ClockJumps::never())));
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 pub(crate) mod body;
 pub(crate) mod connection;
+mod date;
 pub(crate) mod deadline;
 pub(crate) mod encoding;
 pub(crate) mod entrance;

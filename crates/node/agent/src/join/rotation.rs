@@ -12,7 +12,7 @@ use super::{
     certificate::{Purpose, Validity},
     kubeconfig,
 };
-use crate::clock::{Clock, SystemClock};
+use crate::{api_clock::ApiClock, clock::Clock};
 
 /// The part of its life after which a certificate is replaced, in percent: drawn between both for each certificate, so
 /// that nodes which joined together do not ask together. Upstream's numbers (`client-go/util/certificate`, 1.36).
@@ -30,8 +30,8 @@ pub struct Rotation {
     pub node_name: String,
     /// Replace the first certificate at once; for tests.
     pub at_start: bool,
-    /// Tells when the clock of this machine was set.
-    pub clock_jumps: ClockJumps,
+    /// By which certificates are judged.
+    pub api_clock: ApiClock,
 }
 
 impl Rotation {
@@ -42,13 +42,14 @@ impl Rotation {
             true => None,
             false => self.life().await,
         };
-        let clock_jumps = self.clock_jumps.clone();
+        let api_clock = self.api_clock.clone();
         let of_client = OfClient {
             rotation: self,
             client,
             renewed,
         };
-        keep_fresh(life, of_client, SystemClock, clock_jumps).await
+        let clock_jumps = api_clock.jumps();
+        keep_fresh(life, of_client, api_clock, clock_jumps).await
     }
 
     async fn life(&self) -> Option<Validity> {
@@ -75,20 +76,21 @@ pub struct ServingRotation {
     pub node_name: String,
     /// Under which names and addresses it is reached; those of its Node, or somebody has to approve the request.
     pub names: Vec<String>,
-    /// Tells when the clock of this machine was set.
-    pub clock_jumps: ClockJumps,
+    /// By which certificates are judged.
+    pub api_clock: ApiClock,
 }
 
 impl ServingRotation {
     /// Asks for ever, as the node that `client` is known as; each certificate is handed to `install`.
     pub async fn run(self, client: Client, install: impl Fn(Identity) + Send + Sync) -> Infallible {
-        let clock_jumps = self.clock_jumps.clone();
+        let api_clock = self.api_clock.clone();
         let of_server = OfServer {
             rotation: self,
             client,
             install,
         };
-        keep_fresh(None, of_server, SystemClock, clock_jumps).await
+        let clock_jumps = api_clock.jumps();
+        keep_fresh(None, of_server, api_clock, clock_jumps).await
     }
 }
 

@@ -37,6 +37,20 @@ fn echo(seen: Seen) -> Reply {
 }
 
 #[tokio::test]
+async fn the_date_of_the_newest_answer_is_known_to_all_clones() {
+    for code in [200, 404] {
+        let server = TestServer::start(HTTP2, move |_| whole(code, "{}")).await;
+        let client = server.client();
+        assert_eq!(client.newest_date(), None);
+        let clone = client.clone();
+        assert_eq!(clone.get(&config_maps().name("a")).await.is_ok(), code == 200);
+        let answer = client.newest_date().expect("servers say what time it is");
+        // One clock, cut to the second.
+        assert!(answer.date <= answer.received, "{answer:?}");
+    }
+}
+
+#[tokio::test]
 async fn requests_have_the_method_path_and_media_type_of_the_api() {
     for setup in [HTTP2, HTTP1] {
         let server = TestServer::start(setup, echo).await;

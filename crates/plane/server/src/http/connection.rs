@@ -5,6 +5,7 @@ use std::{convert::Infallible, net::SocketAddr, pin::pin, sync::Arc, time::Durat
 use hyper::{
     Request, Response,
     body::Incoming,
+    header::DATE,
     server::conn::{http1, http2},
     service::service_fn,
 };
@@ -15,7 +16,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
     authentication::Peer,
-    http::response::ResponseBody,
+    http::{date, response::ResponseBody},
     metrics::Counted,
     tls::{HANDSHAKE_TIMEOUT, Tls},
 };
@@ -95,6 +96,7 @@ async fn serve_http1<A: Answers>(
         .timer(TokioTimer::new())
         .header_read_timeout(HEADER_TIME_MAX)
         .max_buf_size(HEADER_BYTES_MAX)
+        .auto_date_header(false)
         .serve_connection(TokioIo::new(stream), service)
         .with_upgrades();
     let mut connection = pin!(connection);
@@ -121,6 +123,7 @@ async fn serve_http2<A: Answers>(
         .max_concurrent_streams(STREAMS_MAX)
         .max_header_list_size(HEADER_BYTES_MAX as u32)
         .max_send_buf_size(SEND_BUFFER_BYTES_MAX)
+        .auto_date_header(false)
         .serve_connection(TokioIo::new(stream), service);
     let mut connection = pin!(connection);
     tokio::select! {
@@ -144,7 +147,9 @@ async fn answer<A: Answers>(
     request: Request<Incoming>,
 ) -> Result<Response<ResponseBody>, Infallible> {
     // On the heap, so that a connection whose watch is open or that is idle does not hold the space of a whole request.
-    Ok(Box::pin(front.answer(&peer, source, request)).await)
+    let mut answer = Box::pin(front.answer(&peer, source, request)).await;
+    answer.headers_mut().insert(DATE, date::now());
+    Ok(answer)
 }
 
 fn set_options(stream: &TcpStream) -> rustix::io::Result<()> {
