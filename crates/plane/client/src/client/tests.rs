@@ -44,9 +44,7 @@ async fn the_date_of_the_newest_answer_is_known_to_all_clones() {
         assert_eq!(client.newest_date(), None);
         let clone = client.clone();
         assert_eq!(clone.get(&config_maps().name("a")).await.is_ok(), code == 200);
-        let answer = client.newest_date().expect("servers say what time it is");
-        // One clock, cut to the second.
-        assert!(answer.date <= answer.received, "{answer:?}");
+        assert!(client.newest_date().is_some(), "servers say what time it is");
     }
 }
 
