@@ -39,6 +39,9 @@ unsafe extern "C" {
 const EXIT_CALL: u8 = 2;
 /// Workers of the runtime: nothing on them blocks, so more would only add memory.
 const RUNTIME_WORKERS: usize = 2;
+/// Threads for what blocks: files, forks, large bodies, and locks around these. What waits for one of them waits for a disk
+/// or a processor anyway; each thread has a heap of its own, and hundreds of them cost tens of mebibytes.
+const BLOCKING_THREADS_MAX: usize = 32;
 
 fn main() -> ExitCode {
     // A pod's shim is this program too; it must not see a thread, a runtime or a flag of ours.
@@ -96,7 +99,11 @@ fn main() -> ExitCode {
 
 fn run<T>(command: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
     let mut builder = tokio::runtime::Builder::new_multi_thread();
-    let runtime = builder.worker_threads(RUNTIME_WORKERS).enable_all().build()?;
+    let runtime = builder
+        .worker_threads(RUNTIME_WORKERS)
+        .max_blocking_threads(BLOCKING_THREADS_MAX)
+        .enable_all()
+        .build()?;
     let result = runtime.block_on(command);
     // What still blocks (a read of a log nobody follows any more) must not hold up the end.
     runtime.shutdown_background();
