@@ -84,7 +84,8 @@ fn the_last_hook_runs_before_the_signal_and_within_the_grace_period() {
     node.event("failing", "FailedPreStopHook: PreStopHook failed");
     let mut log = node.start("logs -f sleeping");
     log.line_with("up");
-    let mut watch = node.start("get pod sleeping --watch");
+    // Of an object that is named kubectl swallows what happens between its look and its watch.
+    let mut watch = node.start("get pods --field-selector=metadata.name=sleeping --watch");
     watch.line_with("1/1");
     node.ok("delete pod sleeping --wait=false");
     // It serves until its hook has ended: it is ready, and on its way out.

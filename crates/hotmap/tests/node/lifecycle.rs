@@ -111,7 +111,10 @@ fn a_pod_is_asked_to_stop_and_then_stopped() {
     ] {
         let mut log = node.start(&format!("logs -f {pod}"));
         log.line_with("up");
-        let mut watch = node.start(&format!("get pod {pod} --watch -o jsonpath={STATUS_LINE}"));
+        // Of an object that is named kubectl swallows what happens between its look and its watch.
+        let watch =
+            format!("get pods --field-selector=metadata.name={pod} --watch -o jsonpath={STATUS_LINE}");
+        let mut watch = node.start(&watch);
         watch.line_with("running");
         node.ok(&format!("delete pod {pod}"));
         log.line_with(word);
