@@ -18,7 +18,9 @@ mod traces;
 mod up;
 mod version;
 
+use std::cell::Cell;
 use std::process::ExitCode;
+use std::time::{Duration, Instant};
 
 use clap::{CommandFactory, Parser};
 use cli::{Cli, Command};
@@ -42,6 +44,10 @@ const RUNTIME_WORKERS: usize = 2;
 /// Threads for what blocks: files, forks, large bodies, and locks around these. What waits for one of them waits for a disk
 /// or a processor anyway; each thread has a heap of its own, and hundreds of them cost tens of mebibytes.
 const BLOCKING_THREADS_MAX: usize = 32;
+
+/// A thread that rests gives freed memory back this often. The allocator itself does so while it works, and keeps what a
+/// burst has freed until the next one.
+const GIVE_BACK_PERIOD: Duration = Duration::from_secs(1);
 
 fn main() -> ExitCode {
     // A pod's shim is this program too; it must not see a thread, a runtime or a flag of ours.
@@ -97,11 +103,27 @@ fn main() -> ExitCode {
     }
 }
 
+/// Called when a thread has nothing to do: gives back what it has freed, if it did not do so a moment ago.
+fn give_back_now_and_then() {
+    thread_local! {
+        static LAST: Cell<Option<Instant>> = const { Cell::new(None) };
+    }
+    let now = Instant::now();
+    LAST.with(|last| {
+        if last.get().is_none_or(|last| now - last >= GIVE_BACK_PERIOD) {
+            last.set(Some(now));
+            mi_collect(true);
+        }
+    });
+}
+
 fn run<T>(command: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
     let mut builder = tokio::runtime::Builder::new_multi_thread();
     let runtime = builder
         .worker_threads(RUNTIME_WORKERS)
         .max_blocking_threads(BLOCKING_THREADS_MAX)
+        .thread_keep_alive(GIVE_BACK_PERIOD)
+        .on_thread_park(give_back_now_and_then)
         .enable_all()
         .build()?;
     let result = runtime.block_on(command);
