@@ -7,6 +7,7 @@ mod clock_jumps;
 mod data_dir;
 mod down;
 mod following;
+mod memory;
 mod node_access;
 mod node_flags;
 mod output;
@@ -18,24 +19,11 @@ mod traces;
 mod up;
 mod version;
 
-use std::cell::Cell;
 use std::process::ExitCode;
-use std::time::{Duration, Instant};
 
 use clap::{CommandFactory, Parser};
 use cli::{Cli, Command};
 use tracing_subscriber::EnvFilter;
-
-// A write's memory is taken on one thread and given back on another, thousands of times a second: with glibc's
-// allocator a write costs a tenth to a quarter more CPU time.
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
-// SAFETY: the declaration is that of mimalloc.h, which asks nothing of the caller.
-unsafe extern "C" {
-    /// Gives freed memory back to the system, which the allocator otherwise does while it is busy, and after a while.
-    safe fn mi_collect(force: bool);
-}
 
 /// The call was wrong.
 const EXIT_CALL: u8 = 2;
@@ -45,13 +33,9 @@ const RUNTIME_WORKERS: usize = 2;
 /// or a processor anyway; each thread has a heap of its own, and hundreds of them cost tens of mebibytes.
 const BLOCKING_THREADS_MAX: usize = 32;
 
-/// A thread that rests gives freed memory back this often. The allocator itself does so while it works, and keeps what a
-/// burst has freed until the next one.
-const GIVE_BACK_PERIOD: Duration = Duration::from_secs(1);
-
 fn main() -> ExitCode {
     // A pod's shim is this program too; it must not see a thread, a runtime or a flag of ours.
-    if let Some(code) = hotmap_runtime::shim_main_if_asked(|| mi_collect(true)) {
+    if let Some(code) = hotmap_runtime::shim_main_if_asked(memory::give_back) {
         return code;
     }
     hotmap_reload::resolve_names_by_files_and_dns();
@@ -103,27 +87,13 @@ fn main() -> ExitCode {
     }
 }
 
-/// Called when a thread has nothing to do: gives back what it has freed, if it did not do so a moment ago.
-fn give_back_now_and_then() {
-    thread_local! {
-        static LAST: Cell<Option<Instant>> = const { Cell::new(None) };
-    }
-    let now = Instant::now();
-    LAST.with(|last| {
-        if last.get().is_none_or(|last| now - last >= GIVE_BACK_PERIOD) {
-            last.set(Some(now));
-            mi_collect(true);
-        }
-    });
-}
-
 fn run<T>(command: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
     let mut builder = tokio::runtime::Builder::new_multi_thread();
     let runtime = builder
         .worker_threads(RUNTIME_WORKERS)
         .max_blocking_threads(BLOCKING_THREADS_MAX)
-        .thread_keep_alive(GIVE_BACK_PERIOD)
-        .on_thread_park(give_back_now_and_then)
+        .thread_keep_alive(memory::GIVE_BACK_PERIOD)
+        .on_thread_park(memory::give_back_now_and_then)
         .enable_all()
         .build()?;
     let result = runtime.block_on(command);
