@@ -9,13 +9,13 @@ use bytes::Bytes;
 use http_body_util::{BodyExt, Empty, Limited};
 use hyper::{Request, StatusCode, client::conn::http1, header};
 use hyper_util::rt::TokioIo;
-use tokio::{
-    io::{AsyncRead, AsyncWrite},
-    net::TcpStream,
-};
+use tokio::io::{AsyncRead, AsyncWrite};
 
 use self::target::{REQUESTS_MAX, Target};
-use crate::pod::{Container, HttpGetAction, Port};
+use crate::{
+    dial::dial,
+    pod::{Container, HttpGetAction, Port},
+};
 
 /// Bytes of a body that are read before the connection is closed (`pkg/probe/http`, Kubernetes 1.36).
 const BODY_BYTES_MAX: usize = 10 * 1024;
@@ -81,7 +81,7 @@ async fn ask(target: &Target, get: &HttpGetAction, user_agent: &'static str) -> 
     let request = request
         .body(Empty::<Bytes>::new())
         .map_err(|error| text(&error))?;
-    let stream = TcpStream::connect((target.host.as_str(), target.port))
+    let stream = dial(&target.host, target.port)
         .await
         .map_err(|error| text(&error))?;
     if target.is_https {

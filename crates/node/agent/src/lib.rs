@@ -15,6 +15,7 @@ mod backoff;
 mod clock;
 mod command;
 mod configuration_events;
+mod dial;
 mod env_restart;
 mod environment;
 mod events;

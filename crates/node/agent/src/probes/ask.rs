@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use hotmap_runtime::{ExecError, Runtime};
-use tokio::net::TcpStream;
 
 use super::grpc;
 use crate::{
+    dial::dial,
     http_get,
     pod::{Container, HttpGetAction, Pod, Port, Probe},
 };
@@ -86,7 +86,7 @@ async fn ask_exec(
 
 async fn ask_tcp(port: &Port, host: &str, container: &Container, pod_ip: &str) -> Result<(), String> {
     let address = http_get::address(port, host, container, pod_ip)?;
-    TcpStream::connect((address.0.as_str(), address.1))
+    dial(&address.0, address.1)
         .await
         .map(drop)
         .map_err(|error| format!("dial tcp {}:{}: {error}", address.0, address.1))

@@ -12,9 +12,8 @@ use bytes::{BufMut, Bytes, BytesMut};
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::{HeaderMap, Request, client::conn::http2, header};
 use hyper_util::rt::{TokioExecutor, TokioIo};
-use tokio::net::TcpStream;
 
-use crate::http_get::carried;
+use crate::{dial::dial, http_get::carried};
 
 /// Bytes of an answer: a health service has no more to say.
 const ANSWER_BYTES_MAX: usize = 16 * 1024;
@@ -27,7 +26,7 @@ const UNIMPLEMENTED: &str = "12";
 /// Asks for the health of a service, `""` for the server itself; fails unless it is SERVING.
 pub(super) async fn check(host: &str, port: u16, service: &str) -> Result<(), String> {
     let failed = |error: &dyn std::fmt::Display| format!("error: health rpc probe failed: {error}");
-    let stream = TcpStream::connect((host, port))
+    let stream = dial(host, port)
         .await
         .map_err(|error| format!("failed to connect service {:?}: {error}", authority(host, port)))?;
     let (mut sender, connection) = http2::handshake(TokioExecutor::new(), TokioIo::new(stream))
