@@ -75,7 +75,7 @@ pub(crate) struct Stored {
 
 /// One change of one object.
 ///
-/// While it is new, it holds the objects and the encodings that its watchers share. Later it holds what the store does,
+/// While it is warm, it holds the objects and the encodings that its watchers share. Then it is cold and holds what the store does,
 /// and who reads it then decodes and encodes for himself: the history is in memory once.
 pub(crate) struct CachedEvent {
     /// The revision of the change.
@@ -88,11 +88,11 @@ pub(crate) struct CachedEvent {
     pub(crate) trace: Option<TraceContext>,
     resource: &'static Resource,
     stored: Stored,
-    /// `None` once the event is old.
+    /// `None` once the event is cold.
     warm: Mutex<Option<Warm>>,
 }
 
-/// What spares the watchers of a new event work.
+/// What spares the watchers of a warm event work.
 #[derive(Default)]
 struct Warm {
     states: States,
@@ -116,12 +116,12 @@ impl CachedEvent {
         };
         Self {
             warm: Mutex::new(Some(warm)),
-            ..Self::old(resource, revision, key, stored)
+            ..Self::cold(resource, revision, key, stored)
         }
     }
 
     /// A change of which only the stored form is held.
-    pub(crate) fn old(
+    pub(crate) fn cold(
         resource: &'static Resource,
         revision: Revision,
         key: Arc<str>,
@@ -195,7 +195,7 @@ impl CachedEvent {
         decode::past(self.resource, &self.key, value, *revision)
     }
 
-    /// The bytes of one frame; `encode` runs once for all watchers that ask for the same frame of a new event.
+    /// The bytes of one frame; `encode` runs once for all watchers that ask for the same frame of a warm event.
     pub(crate) fn frame(&self, key: FrameKey, encode: impl FnOnce() -> Bytes) -> Bytes {
         let mut warm = self.warm.lock();
         let Some(Warm { frames, .. }) = warm.as_mut() else {

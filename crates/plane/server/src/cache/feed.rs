@@ -23,14 +23,14 @@ pub(super) const ROOT: &str = "/registry/";
 /// Events applied together: enough that a burst costs one wake-up of everybody, few enough that no reader waits long.
 const BATCH_EVENTS_MAX: usize = 256;
 
-/// Age at which an event is old, and holds its stored form only: a second and third copy of the history are for those
+/// Age at which an event is cold, and holds its stored form only: a second and third copy of the history are for those
 /// who read it at once. A watcher does within milliseconds, unless its client does not read.
 pub(super) const WARM_AGE_MAX: Duration = Duration::from_secs(10);
 
-/// Events that are new at a time: a watcher that keeps up is never further behind, however much is written.
+/// Events that are warm at a time: a watcher that keeps up is never further behind, however much is written.
 const WARM_EVENTS_MAX: usize = 1_024;
 
-/// What new events may hold twice, as [`CachedEvent::history_bytes`](super::CachedEvent::history_bytes) counts: a few
+/// What warm events may hold twice, as [`CachedEvent::history_bytes`](super::CachedEvent::history_bytes) counts: a few
 /// of the largest objects that there may be.
 const WARM_BYTES_MAX: usize = 4 * 1024 * 1024;
 
@@ -47,8 +47,8 @@ pub(crate) struct Feed {
 pub(super) struct History {
     events: VecDeque<Retained>,
     bytes: usize,
-    /// So many of them, the oldest, are old; the others hold `warm_bytes`.
-    old: usize,
+    /// So many of them, the oldest, are cold; the others hold `warm_bytes`.
+    cold: usize,
     warm_bytes: usize,
 }
 
@@ -188,9 +188,9 @@ impl Feed {
         Some((resource, change))
     }
 
-    /// Lets go what is old, and of what is not new any more all but the stored form.
+    /// Lets go what is too old, and of what is not warm any more all but the stored form.
     fn prune(&mut self, now: Instant) {
-        while let Some(event) = self.history.next_old(now) {
+        while let Some(event) = self.history.next_cold(now) {
             self.cache.resources()[event.resource].cool(event.revision);
         }
         while let Some(oldest) = self.history.events.front() {
@@ -217,17 +217,18 @@ impl History {
             since,
         });
     }
-    /// The oldest of the new events, if it is to be an old one now.
-    fn next_old(&mut self, now: Instant) -> Option<&Retained> {
-        let warm = self.events.len() - self.old;
-        let event = self.events.get(self.old)?;
-        let is_old = now.duration_since(event.since) > WARM_AGE_MAX
+
+    /// The oldest of the warm events, if it is to be cold now.
+    fn next_cold(&mut self, now: Instant) -> Option<&Retained> {
+        let warm = self.events.len() - self.cold;
+        let event = self.events.get(self.cold)?;
+        let is_cold = now.duration_since(event.since) > WARM_AGE_MAX
             || warm > WARM_EVENTS_MAX
             || self.warm_bytes > WARM_BYTES_MAX;
-        if !is_old {
+        if !is_cold {
             return None;
         }
-        self.old += 1;
+        self.cold += 1;
         self.warm_bytes -= event.bytes;
         Some(event)
     }
@@ -237,8 +238,8 @@ impl History {
             return;
         };
         self.bytes -= oldest.bytes;
-        match self.old.checked_sub(1) {
-            Some(old) => self.old = old,
+        match self.cold.checked_sub(1) {
+            Some(cold) => self.cold = cold,
             None => self.warm_bytes -= oldest.bytes,
         }
     }
@@ -249,10 +250,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn events_are_new_until_time_number_or_size_says_otherwise() {
+    fn events_are_warm_until_time_number_or_size_says_otherwise() {
         let begun = Instant::now();
         let later = begun + WARM_AGE_MAX + Duration::from_millis(1);
-        for (name, events, bytes, now, old) in [
+        for (name, events, bytes, now, cold) in [
             ("few and small", 10, 600, begun, 0),
             ("of a while ago", 10, 600, later, 10),
             ("many", WARM_EVENTS_MAX + 3, 600, begun, 3),
@@ -263,23 +264,23 @@ mod tests {
             for revision in 1..=events as u64 {
                 history.push(0, Revision(revision), bytes, begun);
             }
-            // What is gone before it was old counts no more.
+            // What is gone before it was cold counts no more.
             let mut rest = History::default();
             rest.push(0, Revision(1), bytes, begun);
             rest.pop();
             assert_eq!((rest.bytes, rest.warm_bytes), (0, 0), "{name}");
             let mut found = 0;
-            while history.next_old(now).is_some() {
+            while history.next_cold(now).is_some() {
                 found += 1;
             }
-            assert_eq!(found, old, "{name}");
+            assert_eq!(found, cold, "{name}");
             history.pop();
             history.push(0, Revision(events as u64 + 1), bytes, later);
             let left: usize = history.events.iter().map(|event| event.bytes).sum();
             let warm: usize = history
                 .events
                 .iter()
-                .skip(history.old)
+                .skip(history.cold)
                 .map(|event| event.bytes)
                 .sum();
             assert_eq!((history.bytes, history.warm_bytes), (left, warm), "{name}");

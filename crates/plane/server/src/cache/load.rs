@@ -164,7 +164,7 @@ fn histories(cache: &Cache, objects: &[Objects], events: Vec<Event>) -> Vec<Vec<
             object: event.value,
             previous: event.previous,
         };
-        past[at].push(CachedEvent::old(resource, event.revision, key.into(), stored));
+        past[at].push(CachedEvent::cold(resource, event.revision, key.into(), stored));
     }
     past
 }

@@ -274,7 +274,7 @@ impl ResourceCache {
         sizes
     }
 
-    /// The change of `revision` is old.
+    /// Nobody is expected to read the change of `revision` any more.
     pub(super) fn cool(&self, revision: Revision) {
         if let Some(event) = self.state.read().lane.at(revision) {
             event.cool();

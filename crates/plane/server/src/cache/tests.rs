@@ -90,23 +90,23 @@ fn everything(matches: &(dyn Fn(&hotmap_object::ObjectIndex) -> bool + Sync)) ->
 }
 
 proptest! {
-    /// Whether a change is new or old is nothing that a client can see.
+    /// Whether a change is warm or cold is nothing that a client can see.
     #[test]
-    fn old_events_tell_what_they_told_when_they_were_new(
+    fn cold_events_tell_what_they_told_when_they_were_warm(
         history in proptest::collection::vec((0..5u8, proptest::option::weighted(0.7, 0..3u8)), 1..40),
-        old in 0..40usize,
+        cold in 0..40usize,
     ) {
         let (warm, revisions) = cache_after(&history);
         let (cooled, _) = cache_after(&history);
-        revisions.iter().take(old).for_each(|revision| cooled.cool(*revision));
-        for (new, old) in events(&warm).iter().zip(events(&cooled)) {
-            prop_assert_eq!(new.revision, old.revision);
-            prop_assert_eq!(shown(new.states().object), shown(old.states().object));
-            prop_assert_eq!(shown(new.states().previous), shown(old.states().previous));
-            prop_assert_eq!(shown(new.object()), shown(old.object()));
-            prop_assert_eq!(shown(new.previous()), shown(old.previous()));
-            prop_assert_eq!(shown(new.farewell()), shown(old.farewell()));
-            let (now, then) = (new.object(), old.object());
+        revisions.iter().take(cold).for_each(|revision| cooled.cool(*revision));
+        for (warm, cold) in events(&warm).iter().zip(events(&cooled)) {
+            prop_assert_eq!(warm.revision, cold.revision);
+            prop_assert_eq!(shown(warm.states().object), shown(cold.states().object));
+            prop_assert_eq!(shown(warm.states().previous), shown(cold.states().previous));
+            prop_assert_eq!(shown(warm.object()), shown(cold.object()));
+            prop_assert_eq!(shown(warm.previous()), shown(cold.previous()));
+            prop_assert_eq!(shown(warm.farewell()), shown(cold.farewell()));
+            let (now, then) = (warm.object(), cold.object());
             prop_assert_eq!(now.as_ref().map(|now| now.index()), then.as_ref().map(|then| then.index()));
         }
         let is_first = |index: &hotmap_object::ObjectIndex| index.label("content") == Some("1");
@@ -123,11 +123,11 @@ proptest! {
 }
 
 #[test]
-fn an_old_event_holds_no_more_than_the_store_does() {
+fn a_cold_event_holds_no_more_than_the_store_does() {
     let (cache, revisions) = cache_after(&[(0, Some(1)), (0, Some(2)), (0, None)]);
     let event = events(&cache).swap_remove(1);
     let previous = Arc::downgrade(&event.previous().expect("it was there"));
-    assert!(previous.upgrade().is_some(), "new events share their objects");
+    assert!(previous.upgrade().is_some(), "warm events share their objects");
     revisions.iter().for_each(|revision| cache.cool(*revision));
     assert!(previous.upgrade().is_none());
     assert_eq!(
@@ -138,7 +138,7 @@ fn an_old_event_holds_no_more_than_the_store_does() {
 }
 
 #[tokio::test]
-async fn an_event_is_old_after_a_while() {
+async fn an_event_is_cold_after_a_while() {
     struct Nobody;
     impl Observer for Nobody {
         fn reset(&self, _: &Resource, _: &mut dyn Iterator<Item = (&str, &Object)>) {}
